@@ -1,0 +1,4 @@
+#![doc = "jaxprism"]
+pub mod error;
+pub mod reader;
+pub mod pieces;

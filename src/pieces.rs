@@ -1,0 +1,139 @@
+//! Output as pieces: owned bytes and slices borrowed from the input, so that a gigabyte of constants is never held twice.
+
+use std::io::{self, Write};
+
+/// Blobs of at least this many bytes are borrowed; below it a copy is cheaper than one more piece.
+const BORROW_FROM: usize = 1_024;
+
+/// One stretch of the output.
+#[derive(Debug, Clone)]
+pub enum Piece<'a> {
+    /// Bytes made for this output.
+    Owned(Vec<u8>),
+    /// Bytes of the input.
+    Borrowed(&'a [u8]),
+}
+
+impl Piece<'_> {
+    /// The bytes, wherever they live.
+    pub fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Owned(bytes) => bytes,
+            Self::Borrowed(bytes) => bytes,
+        }
+    }
+}
+
+/// A sequence of bytes in pieces. Grows at its end; its length is always known.
+#[derive(Debug, Clone, Default)]
+pub struct Pieces<'a> {
+    pieces: Vec<Piece<'a>>,
+    len: u64,
+}
+
+impl<'a> Pieces<'a> {
+    /// No bytes.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The bytes of `bytes`, borrowed whatever their length.
+    pub fn borrowed(bytes: &'a [u8]) -> Self {
+        Self { pieces: vec![Piece::Borrowed(bytes)], len: bytes.len() as u64 }
+    }
+
+    /// How many bytes there are.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether there are no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The pieces in order.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        self.pieces.iter().map(Piece::as_bytes)
+    }
+
+    /// Appends one byte.
+    pub fn push(&mut self, byte: u8) {
+        self.owned_end().push(byte);
+        self.len += 1;
+    }
+
+    /// Appends a copy of `bytes`.
+    pub fn extend_copied(&mut self, bytes: &[u8]) {
+        self.owned_end().extend_from_slice(bytes);
+        self.len += bytes.len() as u64;
+    }
+
+    /// Appends `bytes`, borrowed where that pays.
+    pub fn extend_borrowed(&mut self, bytes: &'a [u8]) {
+        if bytes.len() < BORROW_FROM {
+            return self.extend_copied(bytes);
+        }
+        self.pieces.push(Piece::Borrowed(bytes));
+        self.len += bytes.len() as u64;
+    }
+
+    /// Appends all of `other`.
+    pub fn append(&mut self, other: Pieces<'a>) {
+        for piece in other.pieces {
+            match piece {
+                Piece::Owned(bytes) if bytes.len() >= BORROW_FROM => {
+                    self.len += bytes.len() as u64;
+                    self.pieces.push(Piece::Owned(bytes));
+                }
+                Piece::Owned(bytes) => self.extend_copied(&bytes),
+                Piece::Borrowed(bytes) => self.extend_borrowed(bytes),
+            }
+        }
+    }
+
+    /// Writes every byte.
+    pub fn write_to(&self, mut writer: impl Write) -> io::Result<()> {
+        self.iter().try_for_each(|bytes| writer.write_all(bytes))
+    }
+
+    /// All bytes in one vector: a copy of everything, constants included.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.len as usize);
+        self.iter().for_each(|piece| bytes.extend_from_slice(piece));
+        bytes
+    }
+
+    fn owned_end(&mut self) -> &mut Vec<u8> {
+        if !matches!(self.pieces.last(), Some(Piece::Owned(_))) {
+            self.pieces.push(Piece::Owned(Vec::new()));
+        }
+        match self.pieces.last_mut() {
+            Some(Piece::Owned(bytes)) => bytes,
+            _ => unreachable!("an owned piece was pushed above"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bytes_are_those_that_were_appended_and_large_ones_stay_borrowed() {
+        let large = vec![7; BORROW_FROM];
+        let mut inner = Pieces::new();
+        inner.push(2);
+        inner.extend_borrowed(&large);
+        inner.push(3);
+        let mut pieces = Pieces::new();
+        pieces.extend_copied(&[0, 1]);
+        pieces.append(inner);
+        let expected = [&[0, 1, 2][..], &large, &[3]].concat();
+        assert_eq!((pieces.to_vec(), pieces.len()), (expected.clone(), expected.len() as u64));
+        assert!(pieces.pieces.iter().any(|piece| matches!(piece, Piece::Borrowed(bytes) if std::ptr::eq(*bytes, &large[..]))));
+        let mut written = Vec::new();
+        pieces.write_to(&mut written).unwrap();
+        assert_eq!(written, expected);
+    }
+}
