@@ -1,4 +1,5 @@
 #![doc = "jaxprism"]
+pub mod bytecode;
 pub mod error;
-pub mod reader;
 pub mod pieces;
+pub mod reader;

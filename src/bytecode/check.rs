@@ -1,0 +1,162 @@
+//! What the encoding allows and the format forbids: shapes, element data, kinds of types. MLIR's C++ reader leaves these unchecked.
+
+use super::tables::{Code, Entry, Field, Tables, TypeId, dialect};
+use super::{Bytecode, builtin, vhlo};
+use crate::error::{Error, Result};
+
+/// The dimensions of a tensor type, builtin or vhlo.
+pub(super) fn shape(entry: &Entry<'_>) -> Option<impl Iterator<Item = i64>> {
+    use builtin::code as b;
+    use vhlo::code as v;
+    let skip = match (entry.dialect, entry.code) {
+        (dialect::BUILTIN, Code::Known(b::TENSOR_TYPE)) | (dialect::VHLO, Code::Known(v::TENSOR_TYPE)) => 0,
+        (dialect::BUILTIN, Code::Known(b::TENSOR_WITH_ENCODING_TYPE)) | (dialect::VHLO, Code::Known(v::TENSOR_WITH_ENCODING_TYPE)) => 1,
+        _ => return None,
+    };
+    Some(entry.fields.iter().skip(skip).filter_map(|field| match field {
+        Field::Signed(dimension) => Some(*dimension),
+        _ => None,
+    }))
+}
+
+/// How many elements a type of static shape has. `None` for other types, and where the number does not fit.
+pub(super) fn element_count(entry: &Entry<'_>) -> Option<u64> {
+    shape(entry)?.try_fold(1u64, |count, dimension| count.checked_mul(u64::try_from(dimension).ok()?))
+}
+
+/// The element type of a tensor type.
+pub(super) fn element_type(entry: &Entry<'_>) -> Option<TypeId> {
+    let _ = shape(entry)?;
+    entry.types().last()
+}
+
+/// The width of an integer or float type, if it is a type of which `attribute` (by its row's name) can hold a value.
+pub(super) fn bit_width(entry: &Entry<'_>, attribute: &str) -> Option<u64> {
+    use vhlo::code as v;
+    let wants_float = attribute.starts_with("float");
+    if entry.code == Code::Text {
+        // Builtin floats that were too young for a code when the file was written, e.g. `f8E4M3FN` and `tf32`.
+        let text = std::str::from_utf8(&entry.bytes()?.0).ok()?;
+        let digits = text.strip_prefix('f')?.split('E').next()?;
+        return if !wants_float {
+            None
+        } else if text == "tf32" {
+            Some(19)
+        } else {
+            digits.parse().ok()
+        };
+    }
+    let Code::Known(code) = entry.code else { return None };
+    let integer = match (entry.dialect, code, &entry.fields[..]) {
+        (dialect::BUILTIN, builtin::code::INTEGER_TYPE, [Field::Unsigned(width)]) => Some(width >> 2),
+        (dialect::BUILTIN, builtin::code::INDEX_TYPE, _) | (dialect::VHLO, v::INDEX_TYPE | v::I64_TYPE | v::UI64_TYPE, _) => Some(64),
+        (dialect::VHLO, v::I4_TYPE | v::UI4_TYPE, _) => Some(4),
+        (dialect::VHLO, v::I8_TYPE | v::UI8_TYPE, _) => Some(8),
+        (dialect::VHLO, v::I16_TYPE | v::UI16_TYPE, _) => Some(16),
+        (dialect::VHLO, v::I32_TYPE | v::UI32_TYPE, _) => Some(32),
+        _ => None,
+    };
+    if wants_float { float_width(entry) } else { integer }
+}
+
+/// The width of a float type, builtin or vhlo, from its mnemonic.
+fn float_width(entry: &Entry<'_>) -> Option<u64> {
+    let Code::Known(code) = entry.code else { return None };
+    if !matches!(entry.dialect, dialect::BUILTIN | dialect::VHLO) {
+        return None;
+    }
+    let name = super::tables::entry_row(entry.dialect, true, code)?.name;
+    match name.trim_end_matches("_v1") {
+        "bf16" => Some(16),
+        "tf32" | "tf31" => Some(19),
+        name => {
+            let digits: String = name.strip_prefix('f')?.chars().take_while(char::is_ascii_digit).collect();
+            digits.parse().ok()
+        }
+    }
+}
+
+/// Bytes that one element takes in `tensor_v1`, which packs nothing but booleans. `None`: not an element type.
+fn element_bytes(tables: &Tables<'_>, id: TypeId) -> Option<ElementSize> {
+    use vhlo::code as v;
+    let entry = tables.r#type(id);
+    if entry.is(dialect::VHLO, v::BOOL_TYPE) {
+        return Some(ElementSize::Bit);
+    }
+    if entry.is(dialect::VHLO, v::I2_TYPE) || entry.is(dialect::VHLO, v::UI2_TYPE) {
+        return Some(ElementSize::Bytes(1));
+    }
+    if entry.is(dialect::VHLO, v::COMPLEX_TYPE) {
+        return match element_bytes(tables, entry.types().next()?)? {
+            ElementSize::Bytes(size) => Some(ElementSize::Bytes(2 * size)),
+            ElementSize::Bit => None,
+        };
+    }
+    if entry.is(dialect::VHLO, v::QUANTIZED_TYPE) || entry.is(dialect::VHLO, v::QUANTIZED_PER_AXIS_TYPE) {
+        return element_bytes(tables, entry.types().next()?);
+    }
+    let width = bit_width(entry, "integer").or_else(|| bit_width(entry, "float"))?;
+    Some(ElementSize::Bytes(width.div_ceil(8)))
+}
+
+enum ElementSize {
+    Bit,
+    Bytes(u64),
+}
+
+/// Checks one entry whose references are already in the tables.
+pub(super) fn entry(entry: &Entry<'_>, is_type: bool, tables: &Tables<'_>) -> Result<()> {
+    if let Some(mut dimensions) = shape(entry).filter(|_| is_type) {
+        if let Some(dimension) = dimensions.find(|dimension| *dimension < 0 && *dimension != i64::MIN) {
+            return Err(Error::format(format!("a tensor type has the dimension {dimension}")));
+        }
+    }
+    if is_type {
+        return Ok(());
+    }
+    if entry.is(dialect::VHLO, vhlo::code::TENSOR) {
+        return tensor(entry, tables);
+    }
+    let is_dictionary = entry.is(dialect::BUILTIN, builtin::code::DICTIONARY) || entry.is(dialect::VHLO, vhlo::code::DICT);
+    if is_dictionary && entry.attributes().step_by(2).any(|key| tables.attribute(key).code != Code::Text && tables.string(key).is_none()) {
+        return Err(Error::format("a dictionary's key is no string"));
+    }
+    Ok(())
+}
+
+/// Checks that a `tensor_v1` has the data its type wants: all elements, or one for all of them.
+fn tensor(entry: &Entry<'_>, tables: &Tables<'_>) -> Result<()> {
+    let (Some(type_id), Some(bytes)) = (entry.types().next(), entry.bytes()) else {
+        return Err(Error::bug("a tensor attribute without a type or data"));
+    };
+    let tensor_type = tables.r#type(type_id);
+    let Some(count) = element_count(tensor_type) else {
+        return Err(Error::format("a constant's type is no tensor of static shape, or has too many elements"));
+    };
+    let size = element_type(tensor_type).and_then(|id| element_bytes(tables, id));
+    let length = bytes.0.len() as u64;
+    let fits = match size {
+        None => return Err(Error::format("a constant's elements are of a type without values")),
+        Some(ElementSize::Bit) => length == 1 || length == count || length == count.div_ceil(8),
+        Some(ElementSize::Bytes(size)) => length == size || count.checked_mul(size) == Some(length),
+    };
+    if fits || (count == 0 && length == 0) {
+        return Ok(());
+    }
+    Err(Error::format(format!("a constant of {count} elements has {length} bytes of data")))
+}
+
+/// Checks that inherent attributes, which any later step takes for granted, are of the kind their operation wants.
+pub(super) fn properties(bytecode: &Bytecode<'_>) -> Result<()> {
+    for operation in &bytecode.tree.operations {
+        let name = bytecode.tables.op_name(operation.name);
+        if name.dialect != dialect::VHLO || &*name.name != b"constant_v1" {
+            continue;
+        }
+        let value = bytecode.inherent(operation, "value").map(|id| bytecode.tables.attribute(id));
+        if !value.is_some_and(|value| value.code == Code::Text || value.is(dialect::VHLO, vhlo::code::TENSOR)) {
+            return Err(Error::format("the value of a `vhlo.constant_v1` is no tensor"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,424 @@
+//! The tables of a module: dialects, operation names, attributes and types. Equal entries are one entry, as in MLIR's context.
+
+use std::borrow::Cow;
+use std::hash::{Hash, Hasher};
+
+use indexmap::{IndexMap, IndexSet};
+
+use super::{builtin, sdy, vhlo};
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// The position in its table.
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    };
+}
+pub(crate) use id;
+
+id!(
+    /// A position in the table of attributes.
+    AttributeId
+);
+id!(
+    /// A position in the table of types.
+    TypeId
+);
+id!(
+    /// A position in the table of dialects.
+    DialectId
+);
+id!(
+    /// A position in the table of operation names.
+    OpNameId
+);
+
+/// The dialects whose encodings we know. They stand in every table of dialects, whether the module uses them or not.
+pub mod dialect {
+    use super::DialectId;
+
+    /// `builtin`
+    pub const BUILTIN: DialectId = DialectId(0);
+    /// `vhlo`
+    pub const VHLO: DialectId = DialectId(1);
+    /// `sdy`
+    pub const SDY: DialectId = DialectId(2);
+    /// `stablehlo`
+    pub const STABLEHLO: DialectId = DialectId(3);
+    /// `chlo`
+    pub const CHLO: DialectId = DialectId(4);
+    /// Their names, in the order of the numbers above.
+    pub(super) const NAMES: [&[u8]; 5] = [b"builtin", b"vhlo", b"sdy", b"stablehlo", b"chlo"];
+}
+
+/// Bytes of a string or blob: of the input, or made by a pass. Hashes by length and ends, so that large constants are not read to be looked up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bytes<'a>(pub Cow<'a, [u8]>);
+
+impl Hash for Bytes<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        const END: usize = 64;
+        let bytes = &self.0[..];
+        state.write_usize(bytes.len());
+        if bytes.len() <= 2 * END {
+            state.write(bytes);
+        } else {
+            state.write(&bytes[..END]);
+            state.write(&bytes[bytes.len() - END..]);
+        }
+    }
+}
+
+/// One item of an entry's fields, in the order of its encoding.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Field<'a> {
+    /// Another attribute.
+    Attribute(AttributeId),
+    /// A type.
+    Type(TypeId),
+    /// An unsigned number: a count of an enumeration, a width, one word of an integer or a float's bits.
+    Unsigned(u64),
+    /// A signed number.
+    Signed(i64),
+    /// That many items follow and belong together.
+    Count(u32),
+    /// An optional item that is not there.
+    Absent,
+    /// A string.
+    String(Bytes<'a>),
+    /// The bytes of elements.
+    Blob(Bytes<'a>),
+}
+
+/// How an entry is encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Code {
+    /// Fields, by the dialect's table.
+    Known(u8),
+    /// MLIR assembly text: one [`Field::String`].
+    Text,
+    /// An encoding that we do not know: one [`Field::Blob`], which may hold references that cannot be renumbered.
+    Opaque,
+}
+
+/// An attribute or a type.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Entry<'a> {
+    /// The dialect that owns it.
+    pub dialect: DialectId,
+    /// How it is encoded.
+    pub code: Code,
+    /// Tells apart `distinct` attributes, which are never the same even when they look it; 0 for all others.
+    pub identity: u32,
+    /// What it holds.
+    pub fields: Box<[Field<'a>]>,
+}
+
+impl<'a> Entry<'a> {
+    /// An entry with a known code.
+    pub fn new(dialect: DialectId, code: u8, fields: impl Into<Box<[Field<'a>]>>) -> Self {
+        Self { dialect, code: Code::Known(code), identity: 0, fields: fields.into() }
+    }
+
+    /// Whether this is the entry with that code of that dialect.
+    pub fn is(&self, dialect: DialectId, code: u8) -> bool {
+        self.dialect == dialect && self.code == Code::Known(code)
+    }
+
+    /// The attributes among the fields, in order.
+    pub fn attributes(&self) -> impl Iterator<Item = AttributeId> + '_ {
+        self.fields.iter().filter_map(|field| match field {
+            Field::Attribute(id) => Some(*id),
+            _ => None,
+        })
+    }
+
+    /// The types among the fields, in order.
+    pub fn types(&self) -> impl Iterator<Item = TypeId> + '_ {
+        self.fields.iter().filter_map(|field| match field {
+            Field::Type(id) => Some(*id),
+            _ => None,
+        })
+    }
+
+    /// The first string or blob among the fields.
+    pub fn bytes(&self) -> Option<&Bytes<'a>> {
+        self.fields.iter().find_map(|field| match field {
+            Field::String(bytes) | Field::Blob(bytes) => Some(bytes),
+            _ => None,
+        })
+    }
+
+    /// The leading list of signed numbers: the shape of a tensor type, where [`i64::MIN`] is a dynamic dimension.
+    pub fn leading_signed(&self) -> Option<Vec<i64>> {
+        let [Field::Count(count), rest @ ..] = &self.fields[..] else { return None };
+        let numbers = rest.iter().take(*count as usize).map(|field| match field {
+            Field::Signed(number) => Some(*number),
+            _ => None,
+        });
+        numbers.collect()
+    }
+}
+
+/// What one field of an encoding is. Tables of these serve reading, writing and text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Attribute,
+    /// A number with a presence flag in its lowest bit.
+    OptionalAttribute,
+    /// A number 0 or 1, then the attribute if 1.
+    PresentAttribute,
+    Attributes,
+    AttributePairs,
+    Type,
+    Types,
+    Unsigned,
+    OptionalUnsigned,
+    UnsignedList,
+    Byte,
+    ByteList,
+    Signed,
+    SignedList,
+    String,
+    /// One string if the number before is 1, else one for each element of the type before.
+    ElementStrings,
+    Blob,
+    /// An integer or float of the width of the type in field 0.
+    Bits,
+    /// The bits of an `f64`.
+    Double,
+    DoubleList,
+    /// A position in the resources.
+    Resource,
+    /// Everything that is left, known to hold no reference.
+    Rest,
+}
+
+/// One attribute or type of a dialect: its code, its mnemonic, and its fields.
+#[derive(Debug)]
+pub(crate) struct EntryRow {
+    pub code: u8,
+    pub name: &'static str,
+    pub fields: &'static [Kind],
+}
+
+/// Looks up how a dialect encodes an attribute (or a type).
+pub(crate) fn entry_row(dialect: DialectId, is_type: bool, code: u8) -> Option<&'static EntryRow> {
+    let rows = match (dialect, is_type) {
+        (dialect::BUILTIN, false) => builtin::ATTRIBUTES,
+        (dialect::BUILTIN, true) => builtin::TYPES,
+        (dialect::VHLO, false) => vhlo::ATTRIBUTES,
+        (dialect::VHLO, true) => vhlo::TYPES,
+        (dialect::SDY, false) => sdy::ATTRIBUTES,
+        (dialect::STABLEHLO, false) => vhlo::STABLEHLO_ATTRIBUTES,
+        (dialect::CHLO, false) => vhlo::CHLO_ATTRIBUTES,
+        _ => return None,
+    };
+    rows.binary_search_by_key(&code, |row| row.code).ok().map(|index| &rows[index])
+}
+
+/// One operation of a dialect: its inherent attributes in the order of its properties.
+#[derive(Debug, Clone, Copy)]
+pub struct OpRow {
+    /// Name without the dialect.
+    pub name: &'static str,
+    /// Inherent attributes in encoding order; a `?` at the end marks an optional one.
+    pub properties: &'static [&'static str],
+    /// How many regions it has; [`OpRow::VARIADIC`] for any number.
+    pub regions: u8,
+}
+
+impl OpRow {
+    /// Stands for any number of regions.
+    pub const VARIADIC: u8 = u8::MAX;
+}
+
+/// The name of an operation.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct OpName<'a> {
+    /// Its dialect.
+    pub dialect: DialectId,
+    /// Its name without the dialect.
+    pub name: Cow<'a, [u8]>,
+}
+
+/// Facts about an operation name that are looked up often.
+#[derive(Debug, Clone)]
+struct OpNameFacts {
+    registered: bool,
+    row: Option<&'static OpRow>,
+}
+
+/// Dialects, operation names, attributes and types. Grows; nothing is ever removed. What a module does not use is not written.
+#[derive(Debug, Clone)]
+pub struct Tables<'a> {
+    dialects: IndexMap<Cow<'a, [u8]>, Option<&'a [u8]>>,
+    op_names: IndexMap<OpName<'a>, OpNameFacts>,
+    attributes: IndexSet<Entry<'a>>,
+    types: IndexSet<Entry<'a>>,
+}
+
+impl<'a> Tables<'a> {
+    pub(super) fn new() -> Self {
+        let dialects = dialect::NAMES.iter().map(|name| (Cow::Borrowed(*name), None)).collect();
+        Self { dialects, op_names: IndexMap::new(), attributes: IndexSet::new(), types: IndexSet::new() }
+    }
+
+    /// The number of attributes.
+    pub fn attribute_count(&self) -> usize {
+        self.attributes.len()
+    }
+
+    /// The number of types.
+    pub fn type_count(&self) -> usize {
+        self.types.len()
+    }
+
+    /// The number of operation names.
+    pub fn op_name_count(&self) -> usize {
+        self.op_names.len()
+    }
+
+    pub(super) fn dialect_count(&self) -> usize {
+        self.dialects.len()
+    }
+
+    /// An attribute.
+    pub fn attribute(&self, id: AttributeId) -> &Entry<'a> {
+        &self.attributes[id.index()]
+    }
+
+    /// A type.
+    pub fn r#type(&self, id: TypeId) -> &Entry<'a> {
+        &self.types[id.index()]
+    }
+
+    /// The name of a dialect.
+    pub fn dialect(&self, id: DialectId) -> &[u8] {
+        self.dialects.get_index(id.index()).map_or(b"?", |(name, _)| name)
+    }
+
+    pub(super) fn dialect_version(&self, id: DialectId) -> Option<&'a [u8]> {
+        self.dialects.get_index(id.index()).and_then(|(_, version)| *version)
+    }
+
+    /// The name of an operation.
+    pub fn op_name(&self, id: OpNameId) -> &OpName<'a> {
+        self.op_names.get_index(id.index()).map(|(name, _)| name).expect("an id comes from this table")
+    }
+
+    pub(super) fn op_registered(&self, id: OpNameId) -> bool {
+        self.op_names[id.index()].registered
+    }
+
+    /// What is known about an operation of that name.
+    pub fn op_row(&self, id: OpNameId) -> Option<&'static OpRow> {
+        self.op_names[id.index()].row
+    }
+
+    /// The name of an operation with its dialect, e.g. `vhlo.add_v1`.
+    pub fn op_name_text(&self, id: OpNameId) -> String {
+        let name = self.op_name(id);
+        format!("{}.{}", String::from_utf8_lossy(self.dialect(name.dialect)), String::from_utf8_lossy(&name.name))
+    }
+
+    /// The attribute equal to `entry`, made where there is none.
+    pub fn intern_attribute(&mut self, entry: Entry<'a>) -> AttributeId {
+        AttributeId(self.attributes.insert_full(entry).0 as u32)
+    }
+
+    /// The type equal to `entry`, made where there is none.
+    pub fn intern_type(&mut self, entry: Entry<'a>) -> TypeId {
+        TypeId(self.types.insert_full(entry).0 as u32)
+    }
+
+    /// The type equal to `entry`, where there is one.
+    pub fn find_type(&self, entry: &Entry<'a>) -> Option<TypeId> {
+        self.types.get_index_of(entry).map(|index| TypeId(index as u32))
+    }
+
+    /// The dialect of that name, made where there is none.
+    pub(super) fn intern_dialect(&mut self, name: &'a [u8], version: Option<&'a [u8]>) -> DialectId {
+        let (index, _) = self.dialects.insert_full(Cow::Borrowed(name), version);
+        DialectId(index as u32)
+    }
+
+    /// The operation name, made where there is none.
+    pub fn intern_op_name(&mut self, dialect: DialectId, name: Cow<'a, [u8]>, registered: bool) -> OpNameId {
+        let row = op_row(dialect, &name);
+        let entry = self.op_names.entry(OpName { dialect, name });
+        let index = entry.index();
+        entry.or_insert(OpNameFacts { registered, row });
+        OpNameId(index as u32)
+    }
+
+    /// The builtin attribute of an unknown location.
+    pub fn unknown_location(&mut self) -> AttributeId {
+        self.intern_attribute(Entry::new(dialect::BUILTIN, builtin::code::LOC_UNKNOWN, []))
+    }
+
+    /// The text of a string attribute, builtin or vhlo.
+    pub fn string(&self, id: AttributeId) -> Option<&[u8]> {
+        let entry = self.attribute(id);
+        let is_string = entry.is(dialect::BUILTIN, builtin::code::STRING) || entry.is(dialect::VHLO, vhlo::code::STRING);
+        if is_string { entry.bytes().map(|bytes| &bytes.0[..]) } else { None }
+    }
+
+    /// The keys and values of a dictionary, builtin or vhlo. Keys that are no strings are left out.
+    pub fn dictionary(&self, id: AttributeId) -> Option<impl Iterator<Item = (&[u8], AttributeId)>> {
+        let entry = self.attribute(id);
+        let is_dictionary = entry.is(dialect::BUILTIN, builtin::code::DICTIONARY) || entry.is(dialect::VHLO, vhlo::code::DICT);
+        if !is_dictionary {
+            return None;
+        }
+        let mut items = entry.attributes();
+        let pairs = std::iter::from_fn(move || Some((items.next()?, items.next()?)));
+        Some(pairs.filter_map(|(key, value)| Some((self.string(key)?, value))))
+    }
+
+    /// The elements of an array attribute, builtin or vhlo.
+    pub fn array(&self, id: AttributeId) -> Option<impl Iterator<Item = AttributeId>> {
+        let entry = self.attribute(id);
+        let is_array = entry.is(dialect::BUILTIN, builtin::code::ARRAY) || entry.is(dialect::VHLO, vhlo::code::ARRAY);
+        is_array.then(|| entry.attributes())
+    }
+}
+
+fn op_row(dialect: DialectId, name: &[u8]) -> Option<&'static OpRow> {
+    let rows = match dialect {
+        dialect::BUILTIN => builtin::OPS,
+        dialect::VHLO => vhlo::OPS,
+        dialect::SDY => sdy::OPS,
+        _ => return None,
+    };
+    rows.binary_search_by_key(&name, |row| row.name.as_bytes()).ok().map(|index| &rows[index])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_tables_are_sorted_for_the_search() {
+        for rows in [builtin::ATTRIBUTES, builtin::TYPES, vhlo::ATTRIBUTES, vhlo::TYPES, sdy::ATTRIBUTES] {
+            assert!(rows.is_sorted_by(|a, b| a.code < b.code));
+        }
+        for rows in [builtin::OPS, vhlo::OPS, sdy::OPS] {
+            assert!(rows.is_sorted_by(|a, b| a.name < b.name));
+        }
+    }
+
+    #[test]
+    fn inherent_attributes_are_in_alphabetical_order() {
+        for row in [builtin::OPS, vhlo::OPS, sdy::OPS].concat() {
+            assert!(row.properties.is_sorted(), "{}", row.name);
+        }
+    }
+}
