@@ -1,0 +1,137 @@
+//! The module inside MLIR: one [`Session`] holds the context and what every entry became; a [`Program`] is the module in it.
+//!
+//! The rules a program obeys:
+//! - Functions are `func.func`, `func.call` and `func.return`; every other operation keeps its name, and MLIR does not know it.
+//! - Attributes and types that MLIR or a pass looks at are real; all others are handles that name their entry. Every entry has a pointer of its own, so
+//!   what was not touched leaves as it came.
+//! - Names in an operation's property list are inherent attributes, all others discardable.
+//! - A value is defined before it is used, each block ends in its terminator, and no symbol dangles: [`verify`] checks it after every pass.
+
+mod calls;
+mod entries;
+mod export;
+mod import;
+mod place;
+pub mod raw;
+mod verify;
+
+use std::cell::{Ref, RefCell};
+use std::rc::Rc;
+
+use melior::Context;
+use melior::dialect::{DialectHandle, DialectRegistry};
+
+pub use calls::{Calls, callee_of};
+pub use place::place;
+pub use raw::{Attribute, Block, Definition, Name, Op, OpSpec, Region, Type, Value};
+pub use verify::verify;
+
+use crate::bytecode::{Bytecode, Tables};
+use crate::error::{Error, Result};
+use entries::Entries;
+
+/// A melior context and the maps between it and the tables of one module.
+pub struct Session<'a> {
+    context: Context,
+    entries: RefCell<Entries<'a>>,
+    diagnostics: Rc<RefCell<Vec<String>>>,
+    version: u64,
+}
+
+impl<'a> Session<'a> {
+    /// A context for the entries of `bytecode`.
+    pub fn new(bytecode: &Bytecode<'a>) -> Self {
+        let registry = DialectRegistry::new();
+        DialectHandle::func().insert_dialect(&registry);
+        // Threads of MLIR's own would outnumber the cores: sessions already run side by side.
+        let context = Context::new_with_registry(&registry, false);
+        context.load_all_available_dialects();
+        context.set_allow_unregistered_dialects(true);
+        let diagnostics = Rc::new(RefCell::new(Vec::new()));
+        let sink = Rc::clone(&diagnostics);
+        context.attach_diagnostic_handler(move |diagnostic| {
+            sink.borrow_mut().push(diagnostic.to_string());
+            true
+        });
+        Self { context, entries: RefCell::new(Entries::new(bytecode.tables.clone())), diagnostics, version: bytecode.version }
+    }
+
+    /// The melior context.
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// The tables of the module, with what passes added.
+    pub fn tables(&self) -> Ref<'_, Tables<'a>> {
+        Ref::map(self.entries.borrow(), |entries| entries.tables())
+    }
+
+    /// Makes attributes and types in the context.
+    pub fn factory(&self) -> raw::Factory<'_> {
+        raw::Factory::new(&self.context)
+    }
+
+    /// What MLIR said since the last call.
+    pub fn take_diagnostics(&self) -> Vec<String> {
+        std::mem::take(&mut *self.diagnostics.borrow_mut())
+    }
+
+    /// An error of ours, with what MLIR said.
+    pub(crate) fn bug(&self, message: &str) -> Error {
+        let said = self.take_diagnostics();
+        let error = Error::bug(message);
+        if said.is_empty() { error } else { Error::bug(said.join("; ")).context(message) }
+    }
+}
+
+/// A module in a session: what passes work on.
+#[derive(Clone, Copy)]
+pub struct Program<'s, 'a> {
+    /// The `builtin.module`.
+    pub module: Op<'s>,
+    /// The session it lives in.
+    pub session: &'s Session<'a>,
+}
+
+impl<'s, 'a> Program<'s, 'a> {
+    /// The block of the module's functions.
+    pub fn body(&self) -> Result<Block<'s>> {
+        self.module.regions().next().and_then(Region::first_block).ok_or_else(|| Error::bug("the module has no body"))
+    }
+
+    /// The functions, in order.
+    pub fn functions(&self) -> Result<Vec<Op<'s>>> {
+        Ok(self.body()?.operations().filter(|operation| operation.is("func.func")).collect())
+    }
+
+    /// The public function `main`.
+    pub fn main(&self) -> Result<Op<'s>> {
+        let main = self.functions()?.into_iter().find(|function| symbol_name(*function) == Some(b"main"));
+        main.ok_or_else(|| Error::refused("the module has no function `main`"))
+    }
+
+    /// Calls `visit` with every operation below `root`, and with `root` itself, in textual order.
+    pub fn walk(root: Op<'s>, mut visit: impl FnMut(Op<'s>)) {
+        let mut stack = vec![root];
+        let mut inner = Vec::new();
+        while let Some(operation) = stack.pop() {
+            visit(operation);
+            for region in operation.regions() {
+                for block in region.blocks() {
+                    inner.extend(block.operations());
+                }
+            }
+            stack.extend(inner.drain(..).rev());
+        }
+    }
+}
+
+/// The name of a symbol: a function or a mesh.
+pub fn symbol_name(operation: Op<'_>) -> Option<&[u8]> {
+    operation.attribute("sym_name")?.as_string()
+}
+
+/// Turns a module into bytecode again.
+pub use export::export;
+/// Makes a program of bytecode.
+pub use import::import;
