@@ -115,6 +115,34 @@ impl<'a> Pieces<'a> {
     }
 }
 
+/// Equal bytes are equal, however they are cut into pieces.
+impl PartialEq for Pieces<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        let mut others = other.iter();
+        let mut theirs: &[u8] = &[];
+        self.len == other.len
+            && self.iter().all(|mut mine| {
+                while !mine.is_empty() {
+                    if theirs.is_empty() {
+                        let Some(next) = others.next() else { return false };
+                        theirs = next;
+                        continue;
+                    }
+                    let length = mine.len().min(theirs.len());
+                    let (my_start, my_rest) = mine.split_at(length);
+                    let (their_start, their_rest) = theirs.split_at(length);
+                    if my_start != their_start {
+                        return false;
+                    }
+                    (mine, theirs) = (my_rest, their_rest);
+                }
+                true
+            })
+    }
+}
+
+impl Eq for Pieces<'_> {}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,5 +163,19 @@ mod tests {
         let mut written = Vec::new();
         pieces.write_to(&mut written).unwrap();
         assert_eq!(written, expected);
+    }
+
+    #[test]
+    fn equal_bytes_are_equal_however_they_are_cut() {
+        let bytes = [1; 3 * BORROW_FROM];
+        let mut cut = Pieces::borrowed(&bytes[..BORROW_FROM + 1]);
+        cut.extend_copied(&bytes[..2 * BORROW_FROM - 1]);
+        assert_eq!(Pieces::borrowed(&bytes), cut);
+        assert_eq!(cut, Pieces::borrowed(&bytes));
+        cut.push(1);
+        assert_ne!(Pieces::borrowed(&bytes), cut);
+        let mut other = Pieces::borrowed(&bytes[1..]);
+        other.push(2);
+        assert_ne!(Pieces::borrowed(&bytes), other);
     }
 }
