@@ -96,6 +96,31 @@ impl<'a> Bytecode<'a> {
         self.tables.dictionary(operation.attributes?)?.find(|(key, _)| *key == name.as_bytes()).map(|(_, value)| value)
     }
 
+    /// The functions of the module.
+    pub fn functions(&self) -> impl Iterator<Item = &Operation> {
+        let is_function = |operation: &&Operation| {
+            let name = self.tables.op_name(operation.name);
+            name.dialect == dialect::VHLO && name.name.starts_with(b"func_v")
+        };
+        self.tree.operations.iter().filter(is_function)
+    }
+
+    /// Whether a value of the module has a dynamic dimension.
+    pub fn is_polymorphic(&self) -> bool {
+        let mut seen = vec![false; self.tables.type_count()];
+        let mut work: Vec<TypeId> = self.tree.value_types.clone();
+        while let Some(id) = work.pop() {
+            if std::mem::replace(&mut seen[id.index()], true) {
+                continue;
+            }
+            if self.tables.tensor(id).is_some_and(|(shape, _)| shape.contains(&i64::MIN)) {
+                return true;
+            }
+            work.extend(self.tables.r#type(id).types());
+        }
+        false
+    }
+
     /// Whether anything in the resource sections says something. Empty ones are always written.
     pub fn has_resources(&self) -> bool {
         !self.resources.external.is_empty() || !self.resources.dialect.is_empty()

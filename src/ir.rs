@@ -8,8 +8,10 @@
 //! - A value is defined before it is used, each block ends in its terminator, and no symbol dangles: [`verify`] checks it after every pass.
 
 mod calls;
+pub mod constants;
 mod entries;
 mod export;
+pub mod functions;
 mod import;
 mod place;
 pub mod raw;

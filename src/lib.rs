@@ -1,6 +1,16 @@
-#![doc = "jaxprism"]
+//! Splits a JAX export for several platforms into one export per platform.
+//!
+//! One road, in one direction: [`container`] → [`bytecode`] → [`ir`] → [`passes`] → [`ir`] → [`bytecode`] → [`container`]. [`split`](split()) walks it.
+
 pub mod bytecode;
+pub mod container;
 pub mod error;
 pub mod ir;
+pub mod passes;
 pub mod pieces;
 pub mod reader;
+pub mod split;
+
+pub use container::{Exported, Platform};
+pub use error::{Error, ErrorKind};
+pub use split::{Output, Report, Split, SplitOptions, split};

@@ -42,6 +42,15 @@ impl<'a> Pieces<'a> {
         Self { pieces: vec![Piece::Borrowed(bytes)], len: bytes.len() as u64 }
     }
 
+    /// The bytes, if they are one slice of the input.
+    pub fn as_borrowed(&self) -> Option<&'a [u8]> {
+        match self.pieces[..] {
+            [] => Some(&[]),
+            [Piece::Borrowed(bytes)] => Some(bytes),
+            _ => None,
+        }
+    }
+
     /// How many bytes there are.
     pub fn len(&self) -> u64 {
         self.len

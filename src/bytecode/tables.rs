@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 
 use indexmap::{IndexMap, IndexSet};
 
-use super::{builtin, sdy, vhlo};
+use super::{builtin, check, sdy, vhlo};
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -381,6 +381,12 @@ impl<'a> Tables<'a> {
         let mut items = entry.attributes();
         let pairs = std::iter::from_fn(move || Some((items.next()?, items.next()?)));
         Some(pairs.filter_map(|(key, value)| Some((self.string(key)?, value))))
+    }
+
+    /// The shape and the element type of a ranked tensor type, builtin or vhlo. A dynamic dimension is [`i64::MIN`].
+    pub fn tensor(&self, id: TypeId) -> Option<(Vec<i64>, TypeId)> {
+        let entry = self.r#type(id);
+        Some((check::shape(entry)?.collect(), check::element_type(entry)?))
     }
 
     /// The elements of an array attribute, builtin or vhlo.

@@ -14,12 +14,14 @@ pub struct Calls<'s> {
     pub graph: DiGraph<Op<'s>, ()>,
     /// The node of each symbol.
     pub symbols: IndexMap<&'s [u8], NodeIndex>,
+    /// Symbols that something names which is neither a call nor a composite.
+    named_otherwise: FxHashSet<Vec<u8>>,
 }
 
 impl<'s> Calls<'s> {
     /// Collects the symbols of a program and their references. Fails on two symbols with one name.
     pub fn of(program: &Program<'s, '_>) -> Result<Self> {
-        let mut calls = Self { graph: DiGraph::new(), symbols: IndexMap::new() };
+        let mut calls = Self { graph: DiGraph::new(), symbols: IndexMap::new(), named_otherwise: FxHashSet::default() };
         for operation in program.body()?.operations() {
             let Some(name) = symbol_name(operation) else { continue };
             let node = calls.graph.add_node(operation);
@@ -29,8 +31,13 @@ impl<'s> Calls<'s> {
         }
         let mut references = References::default();
         for node in calls.graph.node_indices() {
-            let mut named = FxHashSet::default();
-            Program::walk(calls.graph[node], |operation| references.of(program, operation, &mut named));
+            let (mut named, mut otherwise) = (FxHashSet::default(), FxHashSet::default());
+            Program::walk(calls.graph[node], |operation| {
+                references.of(program, operation, &mut otherwise);
+                named.extend(callee_of(program, operation));
+            });
+            named.extend(otherwise.iter().cloned());
+            calls.named_otherwise.extend(otherwise);
             let mut targets: Vec<_> = named.iter().filter_map(|name| calls.symbols.get(&name[..]).copied()).collect();
             targets.sort_unstable();
             targets.into_iter().for_each(|target| {
@@ -38,6 +45,11 @@ impl<'s> Calls<'s> {
             });
         }
         Ok(calls)
+    }
+
+    /// Whether something names the symbol that is neither a call nor a composite, so that not all its uses are known.
+    pub fn is_named_otherwise(&self, name: &[u8]) -> bool {
+        self.named_otherwise.contains(name)
     }
 
     /// The functions, callers before callees. Fails where functions call one another in a circle, which StableHLO forbids.
@@ -82,7 +94,7 @@ pub fn callee_of(program: &Program<'_, '_>, operation: Op<'_>) -> Option<Vec<u8>
     }
 }
 
-/// Finds the symbols that operations name; what an entry names is found once.
+/// Finds the symbols that operations name other than as a callee; what an entry names is found once.
 #[derive(Default)]
 struct References {
     known: FxHashMap<AttributeId, Vec<Vec<u8>>>,
@@ -90,9 +102,6 @@ struct References {
 
 impl References {
     fn of(&mut self, program: &Program<'_, '_>, operation: Op<'_>, named: &mut FxHashSet<Vec<u8>>) {
-        if let Some(callee) = callee_of(program, operation) {
-            named.insert(callee);
-        }
         for (name, value) in operation.attributes() {
             match name.as_str() {
                 "sym_name" | "callee" | "function_type" => {}

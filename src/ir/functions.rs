@@ -1,0 +1,68 @@
+//! Edits of functions and of operations with regions that MLIR's interface has no call for.
+
+use super::{Attribute, Op, OpSpec, Program, Session, Type};
+use crate::error::{Error, Result};
+
+/// Whether only the module itself can call the function.
+pub fn is_private(function: Op<'_>) -> bool {
+    function.attribute("sym_visibility").and_then(|text| text.as_string()) == Some(b"private")
+}
+
+/// The inputs and results of a function.
+pub fn signature<'s>(function: Op<'s>) -> Result<(Vec<Type<'s>>, Vec<Type<'s>>)> {
+    let types = function.attribute("function_type").and_then(|attribute| attribute.as_type()?.as_function());
+    types.ok_or_else(|| Error::bug("a function without a function type"))
+}
+
+/// Drops the arguments of a function at `positions`, which ascend: from its block, its type and its argument attributes. Nothing may use them.
+pub fn drop_arguments<'s>(program: &Program<'s, '_>, function: Op<'s>, positions: &[usize]) -> Result<()> {
+    let factory = program.session.factory();
+    let (inputs, results) = signature(function)?;
+    let inputs = without(inputs, positions);
+    function.set_attribute("function_type", factory.type_attribute(factory.function_type(&inputs, &results)));
+    if let Some(dictionaries) = function.attribute("arg_attrs").and_then(Attribute::as_array) {
+        let left = without(dictionaries, positions);
+        if left.is_empty() {
+            function.remove_attribute("arg_attrs");
+        } else {
+            function.set_attribute("arg_attrs", factory.array(&left));
+        }
+    }
+    let block = function.regions().next().and_then(|region| region.first_block());
+    let block = block.ok_or_else(|| Error::bug("a function without a body"))?;
+    positions.iter().rev().for_each(|position| block.erase_argument(*position));
+    Ok(())
+}
+
+/// `items` without those at `positions`.
+pub fn without<T>(items: Vec<T>, positions: &[usize]) -> Vec<T> {
+    items.into_iter().enumerate().filter(|(position, _)| !positions.contains(position)).map(|(_, item)| item).collect()
+}
+
+/// Makes an operation anew without the operands and results at the given positions, moving its regions, and erases the old one.
+///
+/// Nothing may use the results that go. Attributes stay as they are.
+pub fn rebuild_without<'s>(session: &Session<'_>, operation: Op<'s>, operands: &[usize], results: &[usize]) -> Result<Op<'s>> {
+    let kept_operands = without(operation.operands().collect(), operands);
+    let kept_results = without(operation.results().collect(), results);
+    let types: Vec<_> = kept_results.iter().map(|result| result.r#type()).collect();
+    let attributes: Vec<_> = operation.attributes().collect();
+    let spec = OpSpec {
+        name: operation.name().as_bytes(),
+        location: operation.location(),
+        operands: &kept_operands,
+        results: &types,
+        attributes: &attributes,
+        regions: operation.region_count(),
+    };
+    let made = spec.create().ok_or_else(|| session.bug("MLIR made no smaller operation"))?;
+    made.insert_before(operation);
+    for (target, source) in made.regions().zip(operation.regions()) {
+        target.take_body(source);
+    }
+    for (old, new) in kept_results.into_iter().zip(made.results()) {
+        old.replace_uses(new);
+    }
+    operation.erase();
+    Ok(made)
+}

@@ -1,0 +1,101 @@
+//! The passes, and the pipeline that runs them in melior's pass manager.
+
+mod adapter;
+mod drop_polymorphism;
+mod fold_cases;
+mod platform_value;
+mod prune;
+mod resolve_platform;
+
+use std::ops::AddAssign;
+use std::time::Duration;
+
+use serde::Serialize;
+
+pub use adapter::run_pipeline;
+
+use crate::error::Result;
+use crate::ir::Program;
+
+/// A pass: a row and a function.
+pub struct Pass {
+    /// Its name, as on the command line.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub summary: &'static str,
+    /// Does it.
+    pub run: fn(&Program<'_, '_>, &Options) -> Result<Changes>,
+}
+
+/// All passes, in the order in which `split` runs them.
+pub static PASSES: [Pass; 4] = [resolve_platform::PASS, fold_cases::PASS, prune::PASS, drop_polymorphism::PASS];
+
+/// The pass of that name.
+pub fn find(name: &str) -> Option<&'static Pass> {
+    PASSES.iter().find(|pass| pass.name == name)
+}
+
+/// What passes are told.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Options {
+    /// The number of the platform to resolve, among those of the export.
+    pub platform_index: Option<i64>,
+}
+
+impl Options {
+    /// Options to resolve the platform of that number.
+    pub fn for_platform(index: i64) -> Self {
+        Self { platform_index: Some(index) }
+    }
+}
+
+/// What a pass changed, by kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Changes {
+    /// `case` operations that were replaced by one of their branches.
+    pub cases_resolved: usize,
+    /// Other operations on the platform index that were replaced by what they result in.
+    pub operations_folded: usize,
+    /// Arguments and loop-carried values that the platform decides, and that went.
+    pub arguments_dropped: usize,
+    /// Copies of functions that are called with different platform indices.
+    pub functions_cloned: usize,
+    /// Symbols that nothing reaches any more: functions and meshes.
+    pub symbols_removed: usize,
+    /// Operations that became dead.
+    pub operations_removed: usize,
+    /// Attributes of the module that were set anew.
+    pub attributes_set: usize,
+}
+
+impl Changes {
+    /// Whether nothing changed.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl AddAssign for Changes {
+    fn add_assign(&mut self, other: Self) {
+        self.cases_resolved += other.cases_resolved;
+        self.operations_folded += other.operations_folded;
+        self.arguments_dropped += other.arguments_dropped;
+        self.functions_cloned += other.functions_cloned;
+        self.symbols_removed += other.symbols_removed;
+        self.operations_removed += other.operations_removed;
+        self.attributes_set += other.attributes_set;
+    }
+}
+
+/// What became of one pass in a pipeline.
+#[derive(Debug, Clone)]
+pub struct PassRun {
+    /// The pass.
+    pub name: &'static str,
+    /// What it changed.
+    pub changes: Changes,
+    /// How long it took, our verifier included.
+    pub time: Duration,
+}

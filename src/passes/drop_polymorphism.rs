@@ -1,0 +1,67 @@
+//! `drop-polymorphism`
+//!
+//! # What it does
+//! Sets `jax.uses_shape_polymorphism` of the module to false when no dynamic dimension is left. JAX sets it for every multi-platform export, and a
+//! consumer then refines shapes for nothing.
+//!
+//! # Before, after
+//! ```mlir
+//! module attributes {jax.uses_shape_polymorphism = true}  { … static shapes alone … }
+//! module attributes {jax.uses_shape_polymorphism = false} { … }
+//! ```
+//!
+//! # Leaves alone
+//! Modules with a dynamic dimension anywhere, and modules without the attribute.
+//!
+//! # Refuses
+//! Nothing.
+
+use rustc_hash::FxHashSet;
+
+use super::{Changes, Options, Pass};
+use crate::bytecode::{Entry, Field, Tables, TypeId, code, dialect};
+use crate::error::Result;
+use crate::ir::{Program, Type};
+
+pub const PASS: Pass =
+    Pass { name: "drop-polymorphism", summary: "Say that the module is not polymorphic when all its shapes are static", run };
+
+const ATTRIBUTE: &str = "jax.uses_shape_polymorphism";
+
+fn run(program: &Program<'_, '_>, _options: &Options) -> Result<Changes> {
+    let is_set = program.module.attribute(ATTRIBUTE).is_some_and(|value| value.as_integer().is_some_and(|value| value != 0));
+    if !is_set || is_polymorphic(program)? {
+        return Ok(Changes::default());
+    }
+    let session = program.session;
+    let boolean = session.add_type(Entry::new(dialect::BUILTIN, code::builtin::INTEGER_TYPE, [Field::Unsigned(1 << 2)]));
+    let fields = [Field::Type(session.type_id(boolean)?), Field::Unsigned(0)];
+    let (_, no) = session.add_attribute(Entry::new(dialect::BUILTIN, code::builtin::INTEGER, fields));
+    program.module.set_attribute(ATTRIBUTE, no);
+    Ok(Changes { attributes_set: 1, ..Changes::default() })
+}
+
+/// Whether a value of the program has a dynamic dimension.
+pub fn is_polymorphic(program: &Program<'_, '_>) -> Result<bool> {
+    let mut types: FxHashSet<Type<'_>> = FxHashSet::default();
+    Program::walk(program.module, |operation| {
+        types.extend(operation.results().map(|result| result.r#type()));
+        for block in operation.regions().flat_map(|region| region.blocks()) {
+            types.extend(block.arguments().map(|argument| argument.r#type()));
+        }
+    });
+    let tables = program.session.tables();
+    let ids = types.into_iter().map(|of| program.session.type_id(of)).collect::<Result<Vec<_>>>()?;
+    Ok(ids.into_iter().any(|id| is_dynamic(&tables, id)))
+}
+
+fn is_dynamic(tables: &Tables<'_>, root: TypeId) -> bool {
+    let mut work = vec![root];
+    while let Some(id) = work.pop() {
+        if tables.tensor(id).is_some_and(|(shape, _)| shape.contains(&i64::MIN)) {
+            return true;
+        }
+        work.extend(tables.r#type(id).types());
+    }
+    false
+}

@@ -1,0 +1,189 @@
+//! Values that the platform decides and that an operation carries into its regions: loops and manual computations.
+
+use rustc_hash::FxHashMap;
+
+use super::super::platform_value::{decided, known, make};
+use super::Changes;
+use super::local::{Worklist, malformed};
+use crate::bytecode::{Code, Entry, Field, code, dialect};
+use crate::error::{Error, Result};
+use crate::ir::functions::{rebuild_without, without};
+use crate::ir::{Block, Definition, Op, Program, Value};
+
+/// Drops what a `while` carries unchanged and the platform decides. Returns false if there is none.
+pub(super) fn drop_from_loop<'s>(
+    program: &Program<'s, '_>,
+    operation: Op<'s>,
+    worklist: &mut Worklist<'s>,
+    changes: &mut Changes,
+) -> Result<bool> {
+    let blocks: Vec<_> = operation.regions().filter_map(|region| region.first_block()).collect();
+    let [condition, body] = blocks[..] else {
+        return Err(malformed(program, operation, "has no condition or no body"));
+    };
+    let terminator = body.last().filter(|last| last.operand_count() == operation.operand_count());
+    let terminator = terminator.ok_or_else(|| malformed(program, operation, "has a body that does not return what it carries"))?;
+    let unchanged = unchanged(program, operation, body, terminator);
+    if unchanged.is_empty() {
+        return Ok(false);
+    }
+    let positions: Vec<usize> = unchanged.iter().map(|(position, _)| *position).collect();
+    for (position, value) in &unchanged {
+        for block in [condition, body] {
+            replace_argument(program, block, *position, *value, worklist)?;
+        }
+        replace_result(program, operation, *position, *value, worklist)?;
+    }
+    terminator.set_operands(&without(terminator.operands().collect(), &positions));
+    for block in [condition, body] {
+        positions.iter().rev().for_each(|position| block.erase_argument(*position));
+    }
+    rebuild_without(program.session, operation, &positions, &positions)?;
+    changes.arguments_dropped += positions.len();
+    Ok(true)
+}
+
+/// The positions that start with a decided value and keep it, each with the value.
+fn unchanged<'s>(program: &Program<'s, '_>, operation: Op<'s>, body: Block<'s>, terminator: Op<'s>) -> Vec<(usize, i64)> {
+    let start = operation.operands().enumerate().filter_map(|(position, operand)| Some((position, decided(operand)?)));
+    let mut candidates: Vec<(usize, i64)> = start.collect();
+    // One that goes may have been what another was exchanged with, so look again until none goes.
+    loop {
+        let values: FxHashMap<usize, i64> = candidates.iter().copied().collect();
+        let before = candidates.len();
+        candidates.retain(|(position, value)| {
+            let returned = origin(terminator.operand(*position));
+            let from_argument = match returned.definition() {
+                Definition::Argument(block, index) if block == body => values.get(&index).copied(),
+                _ => None,
+            };
+            from_argument.or_else(|| known(program.session, returned)) == Some(*value)
+        });
+        if candidates.len() == before {
+            return candidates;
+        }
+    }
+}
+
+/// Where a value comes from, through barriers and through inner loops that carry it unchanged.
+fn origin(mut value: Value<'_>) -> Value<'_> {
+    loop {
+        let Definition::Result(operation, position) = value.definition() else { return value };
+        match operation.name_str() {
+            "vhlo.optimization_barrier_v1" => value = operation.operand(position),
+            "vhlo.while_v1" => {
+                let Some(body) = operation.regions().nth(1).and_then(|region| region.first_block()) else { return value };
+                let returned = body.last().filter(|last| position < last.operand_count()).map(|last| last.operand(position));
+                if returned.map(Value::definition) != Some(Definition::Argument(body, position)) {
+                    return value;
+                }
+                value = operation.operand(position);
+            }
+            _ => return value,
+        }
+    }
+}
+
+/// Drops what a manual computation takes and the platform decides. Returns false if there is none.
+pub(super) fn drop_from_manual_computation<'s>(
+    program: &Program<'s, '_>,
+    operation: Op<'s>,
+    worklist: &mut Worklist<'s>,
+    changes: &mut Changes,
+) -> Result<bool> {
+    let body = body_of(program, operation)?;
+    let decided = operation.operands().enumerate().filter_map(|(position, operand)| Some((position, decided(operand)?)));
+    let decided: Vec<(usize, i64)> = decided.collect();
+    let positions: Vec<usize> = decided.iter().map(|(position, _)| *position).collect();
+    for (position, value) in &decided {
+        replace_argument(program, body, *position, *value, worklist)?;
+    }
+    drop_shardings(program, operation, "in_shardings", &positions)?;
+    positions.iter().rev().for_each(|position| body.erase_argument(*position));
+    rebuild_without(program.session, operation, &positions, &[])?;
+    changes.arguments_dropped += positions.len();
+    Ok(true)
+}
+
+/// Drops a result of a manual computation that the platform decides, given its `sdy.return`.
+pub(super) fn drop_result_of_manual_computation<'s>(
+    program: &Program<'s, '_>,
+    terminator: Op<'s>,
+    position: usize,
+    worklist: &mut Worklist<'s>,
+    changes: &mut Changes,
+) -> Result<bool> {
+    let Some(operation) = terminator.parent().filter(|parent| parent.is("sdy.manual_computation")) else { return Ok(false) };
+    let value = decided(terminator.operand(position)).ok_or_else(|| Error::bug("a marker without a value"))?;
+    if position >= operation.result_count() {
+        return Err(malformed(program, operation, "returns more than its results"));
+    }
+    replace_result(program, operation, position, value, worklist)?;
+    drop_shardings(program, operation, "out_shardings", &[position])?;
+    terminator.set_operands(&without(terminator.operands().collect(), &[position]));
+    rebuild_without(program.session, operation, &[], &[position])?;
+    changes.arguments_dropped += 1;
+    Ok(true)
+}
+
+fn body_of<'s>(program: &Program<'s, '_>, operation: Op<'s>) -> Result<Block<'s>> {
+    let body = operation.regions().next().and_then(|region| region.first_block());
+    let body = body.filter(|body| body.argument_count() == operation.operand_count());
+    body.ok_or_else(|| malformed(program, operation, "has a body that does not take its operands"))
+}
+
+/// Puts a marker at the start of a block in place of one of its arguments.
+fn replace_argument<'s>(
+    program: &Program<'s, '_>,
+    block: Block<'s>,
+    position: usize,
+    value: i64,
+    worklist: &mut Worklist<'s>,
+) -> Result<()> {
+    if position >= block.argument_count() {
+        return Err(Error::format("a region takes fewer arguments than its operation has operands"));
+    }
+    let argument = block.argument(position);
+    if argument.has_uses() {
+        let first = block.first().ok_or_else(|| Error::bug("a block without a terminator"))?;
+        let marker = make(program, argument.r#type(), value, None, first)?;
+        argument.replace_uses(marker.result(0));
+        worklist.insert(marker);
+    }
+    Ok(())
+}
+
+/// Puts a marker before an operation in place of one of its results.
+fn replace_result<'s>(
+    program: &Program<'s, '_>,
+    operation: Op<'s>,
+    position: usize,
+    value: i64,
+    worklist: &mut Worklist<'s>,
+) -> Result<()> {
+    let result = operation.result(position);
+    if result.has_uses() {
+        let marker = make(program, result.r#type(), value, None, operation)?;
+        result.replace_uses(marker.result(0));
+        worklist.insert(marker);
+    }
+    Ok(())
+}
+
+/// Drops elements of a `sharding_per_value`, whichever of its two encodings it has.
+fn drop_shardings(program: &Program<'_, '_>, operation: Op<'_>, name: &str, positions: &[usize]) -> Result<()> {
+    use code::sdy::{SHARDING_PER_VALUE, SHARDING_PER_VALUE_UNREDUCED};
+    let session = program.session;
+    let wrong = || malformed(program, operation, &format!("has no `{name}` for its values"));
+    let id = session.attribute_id(operation.attribute(name).ok_or_else(wrong)?)?;
+    let entry = session.tables().attribute(id).clone();
+    let (dialect::SDY, Code::Known(code @ (SHARDING_PER_VALUE | SHARDING_PER_VALUE_UNREDUCED))) = (entry.dialect, entry.code) else {
+        return Err(wrong());
+    };
+    let left = without(entry.attributes().collect(), positions);
+    let mut fields = vec![Field::Count(left.len() as u32)];
+    fields.extend(left.into_iter().map(Field::Attribute));
+    let (_, attribute) = session.add_attribute(Entry::new(dialect::SDY, code, fields));
+    operation.set_attribute(name, attribute);
+    Ok(())
+}

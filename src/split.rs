@@ -1,0 +1,279 @@
+//! The road itself: container → bytecode → MLIR → passes → MLIR → bytecode → container, once for each platform.
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use indexmap::IndexMap;
+use serde::Serialize;
+
+use crate::bytecode::Bytecode;
+use crate::container::{Exported, Platform};
+use crate::error::{Error, Result};
+use crate::ir::{Session, export, import, verify};
+use crate::passes::{Changes, Options, PASSES, Pass, run_pipeline};
+use crate::pieces::Pieces;
+
+/// Stack of the threads that run passes: MLIR and our own verifier recurse over regions and attributes, whose depth the reader bounds.
+const STACK_BYTES: usize = 16 << 20;
+
+/// What [`split`] is asked for.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct SplitOptions {
+    /// The platforms to write; all of the export if empty.
+    pub platforms: Vec<Platform>,
+}
+
+impl SplitOptions {
+    /// Asks for these platforms alone.
+    pub fn platforms(mut self, platforms: impl IntoIterator<Item = Platform>) -> Self {
+        self.platforms = platforms.into_iter().collect();
+        self
+    }
+}
+
+/// The exports that one export was split into.
+#[derive(Debug)]
+pub struct Split<'a> {
+    /// One export for each platform, in the order of the input's platforms.
+    pub outputs: IndexMap<Platform, Output<'a>>,
+    /// What was done.
+    pub report: Report,
+}
+
+/// An export for one platform, in pieces of which the large ones are slices of the input.
+#[derive(Debug)]
+pub struct Output<'a> {
+    /// The export.
+    pub exported: Exported<'a>,
+    bytes: Pieces<'a>,
+}
+
+impl Output<'_> {
+    /// How many bytes the file has.
+    pub fn len(&self) -> u64 {
+        self.bytes.len()
+    }
+
+    /// Whether the file has no bytes. It always has some.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Writes the file.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn write_to(&self, writer: impl Write) -> io::Result<()> {
+        self.bytes.write_to(writer)
+    }
+
+    /// The file in one vector: a copy of everything, constants included.
+    pub fn to_vec(&self) -> Vec<u8> {
+        self.bytes.to_vec()
+    }
+}
+
+/// What was done, for people and for tools.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// Bytes of the input.
+    pub input_bytes: u64,
+    /// The platforms of the input.
+    pub platforms: Vec<String>,
+    /// One for each output, in order.
+    pub outputs: Vec<OutputReport>,
+}
+
+/// What was done for one platform.
+#[derive(Debug, Clone, Serialize)]
+pub struct OutputReport {
+    /// The platform.
+    pub platform: String,
+    /// Bytes of the output.
+    pub bytes: u64,
+    /// The function itself, then its vector-Jacobian products.
+    pub levels: Vec<LevelReport>,
+}
+
+/// What was done in one module.
+#[derive(Debug, Clone, Serialize)]
+pub struct LevelReport {
+    /// 0 for the function itself, 1 for its vector-Jacobian product, and so on.
+    pub level: usize,
+    /// Operations in the input's module.
+    pub operations_before: usize,
+    /// Operations in the output's module.
+    pub operations: usize,
+    /// Functions in the output's module.
+    pub functions: usize,
+    /// What the passes changed.
+    pub changes: Changes,
+}
+
+/// Splits an export for several platforms into one export for each.
+///
+/// `input` is what `jax.export.Exported.serialize()` wrote. Each output is an ordinary export for a single platform, which
+/// `jax.export.deserialize` loads; its vector-Jacobian products are split as well. Large constants of the outputs are slices of `input`. An export for
+/// one platform comes out as it is.
+///
+/// # Errors
+/// - [`ErrorKind::Format`](crate::error::ErrorKind::Format): the input is malformed, or no export at all.
+/// - [`ErrorKind::Unsupported`](crate::error::ErrorKind::Unsupported): the input is newer, or nested deeper, than this version handles.
+/// - [`ErrorKind::Refused`](crate::error::ErrorKind::Refused): a platform that the export does not have, or a platform index that goes where it cannot
+///   be followed.
+///
+/// # Examples
+/// ```no_run
+/// let bytes = std::fs::read("model.jax_exported")?;
+/// let split = jaxprism::split(&bytes, &jaxprism::SplitOptions::default())?;
+/// for (platform, output) in &split.outputs {
+///     output.write_to(std::fs::File::create(format!("model.{platform}.jax_exported"))?)?;
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn split<'a>(input: &'a [u8], options: &SplitOptions) -> Result<Split<'a>> {
+    let exported = Exported::read(input)?;
+    let chosen = choose_platforms(&exported, options)?;
+    let levels: Vec<_> =
+        exported.levels().enumerate().map(|(level, exported)| Level::read(level, exported, input)).collect::<Result<_>>()?;
+    let outputs = in_parallel(chosen, |platform| {
+        let output = split_one(&exported, &levels, &platform);
+        (platform.clone(), output.map_err(|error| error.context(format!("cannot split for `{platform}`"))))
+    })?;
+    let mut report = Report {
+        input_bytes: input.len() as u64,
+        platforms: exported.platforms.iter().map(ToString::to_string).collect(),
+        outputs: Vec::new(),
+    };
+    let mut split = IndexMap::new();
+    for (platform, output) in outputs {
+        let (output, levels) = output?;
+        report.outputs.push(OutputReport { platform: platform.to_string(), bytes: output.len(), levels });
+        split.insert(platform, output);
+    }
+    Ok(Split { outputs: split, report })
+}
+
+/// The platforms that were asked for, in the export's order.
+fn choose_platforms(exported: &Exported<'_>, options: &SplitOptions) -> Result<Vec<Platform>> {
+    let available = &exported.platforms;
+    if available.is_empty() {
+        return Err(Error::format("the export has no platforms"));
+    }
+    if let Some(unknown) = options.platforms.iter().find(|platform| !available.contains(platform)) {
+        let list = available.iter().map(|platform| format!("`{platform}`")).collect::<Vec<_>>().join(", ");
+        return Err(Error::refused(format!("the export has no platform `{unknown}`")).with_hint(format!("it has {list}")));
+    }
+    let is_chosen = |platform: &&Platform| options.platforms.is_empty() || options.platforms.contains(platform);
+    Ok(available.iter().filter(is_chosen).cloned().collect())
+}
+
+/// One module of the input, decoded once for all platforms.
+struct Level<'a> {
+    level: usize,
+    platforms: Vec<Platform>,
+    uses_global_constants: bool,
+    bytes: &'a [u8],
+    bytecode: Bytecode<'a>,
+}
+
+impl<'a> Level<'a> {
+    fn read(level: usize, exported: &Exported<'a>, input: &'a [u8]) -> Result<Self> {
+        let bytes = exported.module.as_borrowed().ok_or_else(|| Error::bug("a module that was read is one slice"))?;
+        let base = (bytes.as_ptr() as u64).saturating_sub(input.as_ptr() as u64);
+        let bytecode = Bytecode::read(bytes, base).map_err(|error| error.context(in_level(level, "cannot read the module")))?;
+        let (platforms, uses_global_constants) = (exported.platforms.clone(), exported.uses_global_constants);
+        Ok(Self { level, platforms, uses_global_constants, bytes, bytecode })
+    }
+}
+
+fn in_level(level: usize, what: &str) -> String {
+    if level == 0 { what.to_owned() } else { format!("{what} of the vector-Jacobian product at level {level}") }
+}
+
+/// Splits every level for one platform and puts the export together.
+fn split_one<'a>(exported: &Exported<'a>, levels: &[Level<'a>], platform: &Platform) -> Result<(Output<'a>, Vec<LevelReport>)> {
+    let mut reports = Vec::new();
+    let mut modules = Vec::new();
+    for level in levels {
+        let context = |error: Error| error.context(in_level(level.level, "cannot resolve the platform"));
+        let (module, is_polymorphic, report) =
+            split_level(level, platform).map_err(|error| if level.level == 0 { error } else { context(error) })?;
+        modules.push((module, is_polymorphic));
+        reports.push(report);
+    }
+    let mut output = exported.clone();
+    let mut modules = modules.into_iter();
+    output.for_each_level_mut(|_, exported| {
+        let (module, uses_global_constants) = modules.next().ok_or_else(|| Error::bug("a level without a module"))?;
+        exported.module = module;
+        exported.platforms = vec![platform.clone()];
+        exported.uses_global_constants = uses_global_constants;
+        Ok(())
+    })?;
+    let bytes = output.write()?;
+    Ok((Output { exported: output, bytes }, reports))
+}
+
+/// Splits one module. Returns it with whether it still needs global constants: dimension variables, once the platform index is gone.
+fn split_level<'a>(level: &Level<'a>, platform: &Platform) -> Result<(Pieces<'a>, bool, LevelReport)> {
+    let before = level.bytecode.tree.operations.len();
+    let index = level.platforms.iter().position(|known| known == platform);
+    let index = index.ok_or_else(|| Error::format(format!("this level has no platform `{platform}`, the function itself has")))?;
+    let report = |bytecode: &Bytecode<'_>, changes| LevelReport {
+        level: level.level,
+        operations_before: before,
+        operations: bytecode.tree.operations.len(),
+        functions: bytecode.functions().count(),
+        changes,
+    };
+    if level.platforms.len() == 1 {
+        let module = Pieces::borrowed(level.bytes);
+        return Ok((module, level.uses_global_constants, report(&level.bytecode, Changes::default())));
+    }
+    let passes: Vec<&'static Pass> = PASSES.iter().collect();
+    let (split, changes) = rewrite(&level.bytecode, &passes, &Options::for_platform(index as i64))?;
+    let is_polymorphic = level.uses_global_constants && split.is_polymorphic();
+    Ok((split.write()?, is_polymorphic, report(&split, changes)))
+}
+
+/// Takes a module through MLIR and some passes.
+pub fn rewrite<'a>(bytecode: &Bytecode<'a>, passes: &[&'static Pass], options: &Options) -> Result<(Bytecode<'a>, Changes)> {
+    let session = Session::new(bytecode);
+    let program = import(&session, bytecode)?;
+    verify(&program)?;
+    let mut module = program.module.into_module().ok_or_else(|| Error::bug("the module is none to MLIR"))?;
+    let mut changes = Changes::default();
+    for run in run_pipeline(&session, &mut module, passes, options)? {
+        changes += run.changes;
+    }
+    Ok((export(&program, bytecode)?, changes))
+}
+
+/// Maps `work` over `items`, as many at a time as there are processors, and returns the results in order.
+fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Result<Vec<R>> {
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(items.len());
+    let slots: Vec<Mutex<Option<R>>> = items.iter().map(|_| Mutex::new(None)).collect();
+    let queue: Mutex<VecDeque<(usize, T)>> = Mutex::new(items.into_iter().enumerate().collect());
+    let take = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    thread::scope(|scope| -> Result<()> {
+        let run = || {
+            while let Some((position, item)) = take() {
+                let result = work(item);
+                *slots[position].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+            }
+        };
+        let spawn = |_| thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, run);
+        let workers = (0..threads).map(spawn).collect::<io::Result<Vec<_>>>();
+        let workers = workers.map_err(|error| Error::io("cannot start a thread", &error))?;
+        for worker in workers {
+            worker.join().map_err(|_| Error::bug("a thread panicked"))?;
+        }
+        Ok(())
+    })?;
+    let results = slots.into_iter().map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner));
+    results.collect::<Option<_>>().ok_or_else(|| Error::bug("a platform without a result"))
+}
