@@ -1,7 +1,8 @@
 //! The module inside MLIR: one [`Session`] holds the context and what every entry became; a [`Program`] is the module in it.
 //!
 //! The rules a program obeys:
-//! - Functions are `func.func`, `func.call` and `func.return`; every other operation keeps its name, and MLIR does not know it.
+//! - Functions are `func.func`, `func.call` and `func.return`; every other operation keeps its name, and MLIR does not know it. So does a call inside an
+//!   operation with one region, from where MLIR would not find its callee.
 //! - Attributes and types that MLIR or a pass looks at are real; all others are handles that name their entry. Every entry has a pointer of its own, so
 //!   what was not touched leaves as it came.
 //! - Names in an operation's property list are inherent attributes, all others discardable.
@@ -23,7 +24,7 @@ use std::rc::Rc;
 use melior::Context;
 use melior::dialect::{DialectHandle, DialectRegistry};
 
-pub use calls::{Calls, callee_of};
+pub use calls::{Calls, callee_of, retarget};
 pub use place::place;
 pub use raw::{Attribute, Block, Definition, Name, Op, OpSpec, Region, Type, Value};
 pub use verify::verify;

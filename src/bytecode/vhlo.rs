@@ -18,6 +18,7 @@ pub mod code {
     pub const STRING: u8 = 14;
     pub const TENSOR: u8 = 15;
     pub const TYPE: u8 = 17;
+    pub const REPLICA_GROUP_MESH_AXES: u8 = 23;
 
     pub const BOOL_TYPE: u8 = 0;
     pub const COMPLEX_TYPE: u8 = 1;

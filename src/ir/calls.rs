@@ -29,7 +29,7 @@ impl<'s> Calls<'s> {
                 return Err(Error::format(format!("two symbols are named `{}`", String::from_utf8_lossy(name))));
             }
         }
-        let mut references = References::default();
+        let references = References::new(program);
         for node in calls.graph.node_indices() {
             let (mut named, mut otherwise) = (FxHashSet::default(), FxHashSet::default());
             Program::walk(calls.graph[node], |operation| {
@@ -65,7 +65,7 @@ impl<'s> Calls<'s> {
     /// The symbols that nothing reaches from a public function or from the module itself.
     pub fn unreachable(&self, program: &Program<'s, '_>) -> Vec<Op<'s>> {
         let mut named = FxHashSet::default();
-        References::default().of(program, program.module, &mut named);
+        References::new(program).of(program, program.module, &mut named);
         let mut seen = vec![false; self.graph.node_count()];
         let is_root = |operation: Op<'s>| {
             let visibility = operation.attribute("sym_visibility").and_then(|text| text.as_string());
@@ -86,90 +86,112 @@ impl<'s> Calls<'s> {
 pub fn callee_of(program: &Program<'_, '_>, operation: Op<'_>) -> Option<Vec<u8>> {
     match operation.name_str() {
         "func.call" => operation.attribute("callee")?.as_flat_symbol().map(<[u8]>::to_vec),
-        "vhlo.composite_v1" | "vhlo.composite_v2" => {
-            let id = program.session.attribute_id(operation.attribute("decomposition")?).ok()?;
-            program.session.tables().string(id).map(<[u8]>::to_vec)
-        }
+        "vhlo.call_v1" => named_by_string(program, operation, "callee"),
+        "vhlo.composite_v1" | "vhlo.composite_v2" => named_by_string(program, operation, "decomposition"),
         _ => None,
     }
 }
 
-/// Finds the symbols that operations name other than as a callee; what an entry names is found once.
-#[derive(Default)]
-struct References {
-    known: FxHashMap<AttributeId, Vec<Vec<u8>>>,
+fn named_by_string(program: &Program<'_, '_>, operation: Op<'_>, attribute: &str) -> Option<Vec<u8>> {
+    let id = program.session.attribute_id(operation.attribute(attribute)?).ok()?;
+    program.session.tables().string(id).map(<[u8]>::to_vec)
+}
+
+/// Lets a call, or a composite, name another function.
+pub fn retarget(program: &Program<'_, '_>, operation: Op<'_>, function: Op<'_>) {
+    let session = program.session;
+    let name = symbol_name(function).unwrap_or_default();
+    let string = || session.attribute(session.add_vhlo_string(name));
+    match operation.name_str() {
+        "func.call" => operation.set_attribute("callee", session.factory().flat_symbol(name)),
+        "vhlo.call_v1" => operation.set_attribute("callee", string()),
+        _ => operation.set_attribute("decomposition", string()),
+    }
+}
+
+/// Finds the symbols that operations name other than as a callee.
+pub(super) struct References {
+    /// What each entry names that names anything. Few modules have any but those with shardings, and then no attribute need be looked at.
+    naming: FxHashMap<AttributeId, Vec<Vec<u8>>>,
 }
 
 impl References {
-    fn of(&mut self, program: &Program<'_, '_>, operation: Op<'_>, named: &mut FxHashSet<Vec<u8>>) {
+    pub(super) fn new(program: &Program<'_, '_>) -> Self {
+        let tables = program.session.tables();
+        let ids = (0..tables.attribute_count()).map(|id| AttributeId(id as u32));
+        let own: FxHashMap<_, _> = ids.clone().map(|id| (id, own_symbols(&tables, id))).filter(|(_, own)| !own.is_empty()).collect();
+        if own.is_empty() {
+            return Self { naming: own };
+        }
+        let naming = ids.map(|id| (id, symbols_in(&tables, id, &own))).filter(|(_, found)| !found.is_empty());
+        Self { naming: naming.collect() }
+    }
+
+    /// Adds the symbols that an operation names.
+    pub(super) fn of(&self, program: &Program<'_, '_>, operation: Op<'_>, named: &mut FxHashSet<Vec<u8>>) {
+        if operation.name_str().starts_with("vhlo.custom_call") {
+            called_computations(program, operation, named);
+        }
+        if self.naming.is_empty() {
+            return;
+        }
         for (name, value) in operation.attributes() {
             match name.as_str() {
                 "sym_name" | "callee" | "function_type" => {}
-                "arg_attrs" | "res_attrs" => self.of_dictionaries(program, value, named),
-                // Strings that name functions, and nothing else does as a string.
-                "called_computations" => {
-                    let Ok(id) = program.session.attribute_id(value) else { continue };
-                    let tables = program.session.tables();
-                    for element in tables.array(id).into_iter().flatten() {
-                        named.extend(tables.string(element).map(<[u8]>::to_vec));
-                    }
-                    self.of_entry(&tables, id, named);
+                "arg_attrs" | "res_attrs" => {
+                    let dictionaries = value.as_array().into_iter().flatten().filter_map(Attribute::as_dictionary);
+                    dictionaries.flatten().for_each(|(_, value)| self.of_attribute(program, value, named));
                 }
-                _ => {
-                    if let Ok(id) = program.session.attribute_id(value) {
-                        self.of_entry(&program.session.tables(), id, named);
-                    }
-                }
+                _ => self.of_attribute(program, value, named),
             }
         }
     }
 
-    fn of_dictionaries(&mut self, program: &Program<'_, '_>, array: Attribute<'_>, named: &mut FxHashSet<Vec<u8>>) {
-        for dictionary in array.as_array().into_iter().flatten() {
-            for (_, value) in dictionary.as_dictionary().into_iter().flatten() {
-                if let Ok(id) = program.session.attribute_id(value) {
-                    self.of_entry(&program.session.tables(), id, named);
-                }
-            }
-        }
+    fn of_attribute(&self, program: &Program<'_, '_>, attribute: Attribute<'_>, named: &mut FxHashSet<Vec<u8>>) {
+        let found = program.session.attribute_id(attribute).ok().and_then(|id| self.naming.get(&id));
+        named.extend(found.into_iter().flatten().cloned());
     }
+}
 
-    fn of_entry(&mut self, tables: &Tables<'_>, id: AttributeId, named: &mut FxHashSet<Vec<u8>>) {
-        let found = self.known.entry(id).or_insert_with(|| symbols_in(tables, id));
-        named.extend(found.iter().cloned());
+/// Adds the functions that a custom call names, by strings.
+fn called_computations(program: &Program<'_, '_>, operation: Op<'_>, named: &mut FxHashSet<Vec<u8>>) {
+    let attribute = operation.attribute("called_computations");
+    let Some(Ok(id)) = attribute.map(|attribute| program.session.attribute_id(attribute)) else { return };
+    let tables = program.session.tables();
+    let elements = tables.array(id).into_iter().flatten();
+    named.extend(elements.filter_map(|element| tables.string(element).map(<[u8]>::to_vec)));
+}
+
+/// The symbols that an entry itself names, without those in its fields.
+fn own_symbols(tables: &Tables<'_>, id: AttributeId) -> Vec<Vec<u8>> {
+    use code::builtin as b;
+    let entry = tables.attribute(id);
+    match (entry.dialect, entry.code, &entry.fields[..]) {
+        (dialect::BUILTIN, Code::Known(b::FLAT_SYMBOL_REF | b::SYMBOL_REF), [Field::Attribute(name), ..]) => {
+            tables.string(*name).map(<[u8]>::to_vec).into_iter().collect()
+        }
+        // It names its mesh by a string, or by a symbol reference inside it.
+        (dialect::VHLO, Code::Known(code::vhlo::REPLICA_GROUP_MESH_AXES), [Field::Attribute(mesh), ..]) => {
+            tables.string(*mesh).map(<[u8]>::to_vec).into_iter().collect()
+        }
+        (_, Code::Text, [Field::String(text)]) => symbols_in_text(&text.0),
+        _ => Vec::new(),
     }
 }
 
 /// The symbols that an entry names, anywhere inside it.
-fn symbols_in(tables: &Tables<'_>, root: AttributeId) -> Vec<Vec<u8>> {
+fn symbols_in(tables: &Tables<'_>, root: AttributeId, own: &FxHashMap<AttributeId, Vec<Vec<u8>>>) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     let mut seen = FxHashSet::default();
     let mut work = vec![root];
     while let Some(id) = work.pop() {
-        if !seen.insert(id) {
-            continue;
+        if seen.insert(id) {
+            found.extend(own.get(&id).into_iter().flatten().cloned());
+            work.extend(tables.attribute(id).attributes());
         }
-        let entry = tables.attribute(id);
-        use code::builtin as b;
-        match (entry.dialect, entry.code, &entry.fields[..]) {
-            (dialect::BUILTIN, Code::Known(b::FLAT_SYMBOL_REF | b::SYMBOL_REF), [Field::Attribute(name), ..]) => {
-                found.extend(tables.string(*name).map(<[u8]>::to_vec));
-            }
-            (_, Code::Text, [Field::String(text)]) => found.extend(symbols_in_text(&text.0)),
-            // `replica_group_mesh_axes_v1` names its mesh by a string.
-            (dialect::VHLO, Code::Known(REPLICA_GROUP_MESH_AXES), [Field::Attribute(mesh), ..]) => {
-                found.extend(tables.string(*mesh).map(<[u8]>::to_vec));
-                work.push(*mesh);
-            }
-            _ => {}
-        }
-        work.extend(entry.attributes());
     }
     found
 }
-
-/// `vhlo.replica_group_mesh_axes_v1`.
-const REPLICA_GROUP_MESH_AXES: u8 = 23;
 
 /// Words after an `@` in assembly text, plain or quoted.
 fn symbols_in_text(text: &[u8]) -> Vec<Vec<u8>> {

@@ -172,7 +172,7 @@ impl<'s, 'a> Exporter<'s, 'a> {
         }
         let function_type = session.type_id(session.add_type(Entry::new(dialect::VHLO, code::vhlo::FUNCTION_TYPE, fields)))?;
         let function_type = session.add_attribute(Entry::new(dialect::VHLO, code::vhlo::TYPE, [Field::Type(function_type)])).0;
-        let mut dictionaries = |name: &str| -> Result<AttributeId> {
+        let dictionaries = |name: &str| -> Result<AttributeId> {
             let elements = operation.attribute(name).and_then(|array| array.as_array()).unwrap_or_default();
             let mut fields = vec![Field::Count(elements.len() as u32)];
             for element in elements {

@@ -56,6 +56,13 @@ enum OpKind {
     Other(String),
 }
 
+/// Whether one of the operations around a place has exactly one region and is neither a function nor the module.
+fn is_in_one_region(parent: Option<Op<'_>>) -> bool {
+    let around = std::iter::successors(parent, |operation| operation.parent());
+    let mut inside = around.take_while(|operation| !operation.is("func.func"));
+    inside.any(|operation| operation.region_count() == 1)
+}
+
 type Attributes<'s> = Vec<(Name<'s>, Attribute<'s>)>;
 
 impl<'s, 'a> Importer<'s, '_, 'a> {
@@ -69,7 +76,9 @@ impl<'s, 'a> Importer<'s, '_, 'a> {
         let results: Vec<_> = operation.results.range().map(|value| session.r#type(tree.value_types[value])).collect();
         let (name, attributes) = match &kind {
             OpKind::Function => ("func.func", self.function_attributes(operation)?),
-            OpKind::Call => ("func.call", self.call_attributes(operation)?),
+            // MLIR takes an operation that it does not know for a possible symbol table if it has one region, and then finds no callee from inside.
+            OpKind::Call if !is_in_one_region(parent) => ("func.call", self.call_attributes(operation)?),
+            OpKind::Call => ("vhlo.call_v1", self.attributes(operation, &[])?),
             OpKind::Return if parent.is_some_and(|parent| parent.is("func.func")) => ("func.return", self.attributes(operation, &[])?),
             OpKind::Return => ("vhlo.return_v1", self.attributes(operation, &[])?),
             OpKind::Other(name) => (&name[..], self.attributes(operation, &[])?),

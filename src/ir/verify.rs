@@ -1,9 +1,181 @@
 //! Our own verifier: what MLIR does not check inside operations that it does not know.
+//!
+//! MLIR accepts a use before its definition in their regions, code after a terminator, captures where the dialect forbids them, any types, and callees
+//! that are strings and name nothing. Each of these is checked here, with the place of the operation.
 
-use super::Program;
-use crate::error::Result;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::calls::References;
+use super::{Block, Definition, Op, Program, Type, Value, callee_of, functions, symbol_name};
+use crate::bytecode::OpRow;
+use crate::error::{Error, Result};
 
 /// Checks the rules of [`crate::ir`].
-pub fn verify(_program: &Program<'_, '_>) -> Result<()> {
+///
+/// # Errors
+/// The first rule that is broken, as a format error: a module that was read may break them as well as one that a pass made.
+pub fn verify(program: &Program<'_, '_>) -> Result<()> {
+    let mut symbols = FxHashMap::default();
+    for operation in program.body()?.operations() {
+        let Some(name) = symbol_name(operation) else { continue };
+        if symbols.insert(name, operation).is_some() {
+            return Err(Error::format(format!("two symbols are named `{}`", String::from_utf8_lossy(name))));
+        }
+    }
+    let mut verifier = Verifier { program, symbols, rows: FxHashMap::default(), references: References::new(program) };
+    let mut stack: Vec<Op<'_>> = vec![program.module];
+    let mut inner = Vec::new();
+    while let Some(operation) = stack.pop() {
+        verifier.operation(operation)?;
+        for block in operation.regions().flat_map(|region| region.blocks()) {
+            inner.extend(block.operations());
+        }
+        stack.extend(inner.drain(..).rev());
+    }
     Ok(())
+}
+
+struct Verifier<'p, 's, 'a> {
+    program: &'p Program<'s, 'a>,
+    symbols: FxHashMap<&'s [u8], Op<'s>>,
+    rows: FxHashMap<super::Name<'s>, Option<&'static OpRow>>,
+    references: References,
+}
+
+impl<'s> Verifier<'_, 's, '_> {
+    fn operation(&mut self, operation: Op<'s>) -> Result<()> {
+        for operand in operation.operands() {
+            self.dominance(operation, operand)?;
+        }
+        let name = operation.name();
+        if is_terminator(name.as_str()) && operation.next().is_some() {
+            return Err(self.broken(operation, "stands before the end of its block"));
+        }
+        let mut named = FxHashSet::default();
+        self.references.of(self.program, operation, &mut named);
+        if let Some(unknown) = named.into_iter().find(|name| !self.symbols.contains_key(&name[..])) {
+            return Err(self.broken(operation, &format!("names `{}`, which is no symbol", String::from_utf8_lossy(&unknown))));
+        }
+        if operation.region_count() > 0 {
+            self.regions(operation)?;
+        }
+        match name.as_str() {
+            "func.call" | "vhlo.call_v1" | "vhlo.composite_v1" | "vhlo.composite_v2" => self.call(operation),
+            "vhlo.case_v1" | "vhlo.if_v1" => self.branches(operation),
+            "vhlo.while_v1" => self.r#loop(operation),
+            "sdy.manual_computation" | "sdy.named_computation" => self.computation(operation),
+            _ => Ok(()),
+        }
+    }
+
+    /// A value is visible where its block is around the use, it stands before, and no isolated operation lies between.
+    fn dominance(&self, user: Op<'s>, value: Value<'s>) -> Result<()> {
+        let (block, definition) = match value.definition() {
+            Definition::Argument(block, _) => (Some(block), None),
+            Definition::Result(operation, _) => (operation.block(), Some(operation)),
+        };
+        let mut place = user;
+        while place.block() != block {
+            match place.parent() {
+                Some(parent) if !is_isolated(parent) => place = parent,
+                _ => return Err(self.broken(user, "uses a value from where it cannot be seen")),
+            }
+        }
+        match definition {
+            Some(definition) if definition == place || !definition.is_before(place) => {
+                Err(self.broken(user, "uses a value before its definition"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Regions are as many as the operation has, of one block each, which ends in a terminator.
+    fn regions(&mut self, operation: Op<'s>) -> Result<()> {
+        let name = operation.name();
+        if matches!(name.as_str(), "builtin.module") {
+            return Ok(());
+        }
+        let row = *self.rows.entry(name).or_insert_with(|| {
+            let id = self.program.session.op_name_id(name).ok()?;
+            self.program.session.tables().op_row(id)
+        });
+        if row.is_some_and(|row| row.regions != OpRow::VARIADIC && usize::from(row.regions) != operation.region_count()) {
+            return Err(self.broken(operation, &format!("has {} regions", operation.region_count())));
+        }
+        for region in operation.regions() {
+            let mut blocks = region.blocks();
+            let (first, second) = (blocks.next(), blocks.next());
+            let ends = first.and_then(Block::last).is_some_and(|last| is_terminator(last.name_str()));
+            if second.is_some() || !ends {
+                return Err(self.broken(operation, "has a region that is not one block with a terminator"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Callees exist and take and return what the call says.
+    fn call(&self, operation: Op<'s>) -> Result<()> {
+        let callee = callee_of(self.program, operation).ok_or_else(|| self.broken(operation, "has no callee"))?;
+        let function = self.symbols.get(&callee[..]).filter(|symbol| symbol.is("func.func"));
+        let missing = || self.broken(operation, &format!("calls `{}`, which is no function", String::from_utf8_lossy(&callee)));
+        let (inputs, results) = functions::signature(*function.ok_or_else(missing)?)?;
+        if types(operation.operands()) != inputs || types(operation.results()) != results {
+            return Err(self.broken(operation, &format!("does not fit the type of `{}`", String::from_utf8_lossy(&callee))));
+        }
+        Ok(())
+    }
+
+    fn branches(&self, operation: Op<'s>) -> Result<()> {
+        if operation.operand_count() != 1 || operation.region_count() == 0 {
+            return Err(self.broken(operation, "has no index or no branches"));
+        }
+        let results = types(operation.results());
+        for block in operation.regions().filter_map(|region| region.first_block()) {
+            if block.argument_count() > 0 || types(returned(block)) != results {
+                return Err(self.broken(operation, "has a branch that does not return its results"));
+            }
+        }
+        Ok(())
+    }
+
+    fn r#loop(&self, operation: Op<'s>) -> Result<()> {
+        let carried = types(operation.operands());
+        let blocks: Vec<_> = operation.regions().filter_map(|region| region.first_block()).collect();
+        let takes_carried = blocks.iter().all(|block| types(block.arguments()) == carried);
+        let [condition, body] = blocks[..] else { return Err(self.broken(operation, "has no condition or no body")) };
+        if !takes_carried || types(operation.results()) != carried || types(returned(body)) != carried || returned(condition).count() != 1 {
+            return Err(self.broken(operation, "does not carry the same types everywhere"));
+        }
+        Ok(())
+    }
+
+    fn computation(&self, operation: Op<'s>) -> Result<()> {
+        let body = operation.region(0).first_block().ok_or_else(|| self.broken(operation, "has no body"))?;
+        if body.argument_count() != operation.operand_count() || returned(body).count() != operation.result_count() {
+            return Err(self.broken(operation, "has a body that does not take its operands or return its results"));
+        }
+        Ok(())
+    }
+
+    fn broken(&self, operation: Op<'_>, what: &str) -> Error {
+        Error::format(format!("`{}` at {} {what}", operation.name_str(), self.program.session.place(operation)))
+    }
+}
+
+fn is_terminator(name: &str) -> bool {
+    matches!(name, "vhlo.return_v1" | "func.return" | "sdy.return")
+}
+
+/// Operations whose regions may not use values from outside.
+fn is_isolated(operation: Op<'_>) -> bool {
+    matches!(operation.name_str(), "builtin.module" | "func.func" | "sdy.manual_computation" | "sdy.named_computation")
+}
+
+fn types<'s>(values: impl Iterator<Item = Value<'s>>) -> Vec<Type<'s>> {
+    values.map(Value::r#type).collect()
+}
+
+/// What a block returns.
+fn returned(block: Block<'_>) -> impl Iterator<Item = Value<'_>> {
+    block.last().into_iter().flat_map(|terminator| terminator.operands().collect::<Vec<_>>())
 }

@@ -41,7 +41,8 @@ pub fn run_pipeline(session: &Session<'_>, module: &mut Module<'_>, passes: &[&'
     let outcomes = std::mem::take(&mut *slot.borrow_mut());
     let runs = outcomes.into_iter().collect::<Result<Vec<_>>>()?;
     if !success {
-        return Err(session.bug("MLIR's verifier refuses what a pass made"));
+        let last = passes.get(runs.len().saturating_sub(1)).map_or("", |pass| pass.name);
+        return Err(session.bug(&format!("MLIR's verifier refuses what pass `{last}` made")));
     }
     if runs.iter().any(|run| !run.changes.is_empty()) {
         session.forget_use_orders();

@@ -15,7 +15,7 @@
 //! ```
 //!
 //! # Leaves alone
-//! A `case` on anything else, be it a constant: the user wrote it. Private functions that nothing reachable calls; `prune` removes them.
+//! A `case` on anything else, be it a constant: the user wrote it. Functions that nothing calls any more go at once, with the calls in them.
 //!
 //! # Refuses
 //! Functions that call one another in a circle; a platform value that goes into a custom call or into an operation that is not known, where it cannot
@@ -31,7 +31,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::platform_value::{decided, is_platform_value, make, unmarked};
 use super::{Changes, Options, Pass};
 use crate::error::{Error, Result};
-use crate::ir::{Calls, Op, Program, callee_of, constants, functions, symbol_name};
+use crate::ir::{Calls, Op, Program, callee_of, constants, functions, retarget, symbol_name};
 
 pub const PASS: Pass = Pass { name: "fold-cases", summary: "Carry out everything that the platform decides", run };
 
@@ -50,7 +50,8 @@ fn run(program: &Program<'_, '_>, _options: &Options) -> Result<Changes> {
     Ok(changes)
 }
 
-/// Folds in every function that something reachable calls, callers first, so that all calls of a function are known when its turn comes.
+/// Folds in every function that something reachable calls, callers first, so that all calls of a function are known when its turn comes. The others
+/// go: they may call functions whose arguments went.
 fn fold_functions<'s>(program: &Program<'s, '_>, changes: &mut Changes) -> Result<Sites<'s>> {
     let calls = Calls::of(program)?;
     let mut names: FxHashSet<Vec<u8>> = calls.symbols.keys().map(|name| name.to_vec()).collect();
@@ -60,7 +61,11 @@ fn fold_functions<'s>(program: &Program<'s, '_>, changes: &mut Changes) -> Resul
         let instances = if functions::is_private(function) && !calls.is_named_otherwise(&name) {
             match sites.get(&name).cloned() {
                 Some(own) => specialize(program, function, &own, &mut names, changes)?,
-                None => continue,
+                None => {
+                    changes.symbols_removed += 1;
+                    function.erase();
+                    continue;
+                }
             }
         } else {
             vec![function]
@@ -144,17 +149,6 @@ fn fresh_name(name: &[u8], names: &mut FxHashSet<Vec<u8>>) -> Vec<u8> {
     let fresh = candidates.into_iter().find(|candidate| !names.contains(candidate)).unwrap_or_default();
     names.insert(fresh.clone());
     fresh
-}
-
-/// Lets a call, or a composite, name another function.
-fn retarget(program: &Program<'_, '_>, site: Op<'_>, function: Op<'_>) {
-    let name = symbol_name(function).unwrap_or_default();
-    let session = program.session;
-    if site.is("func.call") {
-        site.set_attribute("callee", session.factory().flat_symbol(name));
-    } else {
-        site.set_attribute("decomposition", session.attribute(session.add_vhlo_string(name)));
-    }
 }
 
 /// Marks the results of calls whose function returns a value that the platform decides. Returns whether there were new ones.
