@@ -13,6 +13,7 @@ mod tree;
 mod vhlo;
 mod write;
 
+pub(crate) use tables::entry_row;
 pub use tables::{AttributeId, Bytes, Code, DialectId, Entry, Field, OpName, OpNameId, OpRow, Tables, TypeId, dialect};
 pub use tree::{Block, OpTree, Operation, Region, Span, UseOrder, ValueId};
 

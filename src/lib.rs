@@ -5,6 +5,7 @@
 pub mod bytecode;
 pub mod container;
 pub mod error;
+pub mod inspect;
 pub mod ir;
 pub mod passes;
 pub mod pieces;
@@ -13,4 +14,5 @@ pub mod split;
 
 pub use container::{Exported, Platform};
 pub use error::{Error, ErrorKind};
+pub use inspect::{Inspection, inspect};
 pub use split::{Output, Report, Split, SplitOptions, split};

@@ -6,6 +6,7 @@ mod fold_cases;
 mod platform_value;
 mod prune;
 mod resolve_platform;
+mod tidy_casts;
 
 use std::ops::AddAssign;
 use std::time::Duration;
@@ -28,7 +29,7 @@ pub struct Pass {
 }
 
 /// All passes, in the order in which `split` runs them.
-pub static PASSES: [Pass; 4] = [resolve_platform::PASS, fold_cases::PASS, prune::PASS, drop_polymorphism::PASS];
+pub static PASSES: [Pass; 5] = [resolve_platform::PASS, fold_cases::PASS, tidy_casts::PASS, prune::PASS, drop_polymorphism::PASS];
 
 /// The pass of that name.
 pub fn find(name: &str) -> Option<&'static Pass> {
@@ -66,6 +67,8 @@ pub struct Changes {
     pub symbols_removed: usize,
     /// Operations that became dead.
     pub operations_removed: usize,
+    /// Conversion casts that went, moved, or got another location.
+    pub casts_tidied: usize,
     /// Attributes of the module that were set anew.
     pub attributes_set: usize,
 }
@@ -85,6 +88,7 @@ impl AddAssign for Changes {
         self.functions_cloned += other.functions_cloned;
         self.symbols_removed += other.symbols_removed;
         self.operations_removed += other.operations_removed;
+        self.casts_tidied += other.casts_tidied;
         self.attributes_set += other.attributes_set;
     }
 }

@@ -23,6 +23,7 @@ pub(super) struct Entries<'a> {
     argument_dictionaries: FxHashMap<Attribute<'static>, AttributeId>,
     op_names: FxHashMap<Name<'static>, OpNameId>,
     use_orders: FxHashMap<Value<'static>, Vec<u32>>,
+    has_changed: bool,
 }
 
 impl<'a> Entries<'a> {
@@ -37,6 +38,7 @@ impl<'a> Entries<'a> {
             argument_dictionaries: FxHashMap::default(),
             op_names: FxHashMap::default(),
             use_orders: FxHashMap::default(),
+            has_changed: false,
         }
     }
 
@@ -387,18 +389,25 @@ impl<'a> Session<'a> {
         self.entries.borrow_mut().use_orders.insert(value.lasting(), order);
     }
 
-    /// The remembered order of a value's uses, if there are still as many.
+    /// The order of a value's uses in memory, where it is not the order of the text: as it was read, or, once a pass changed something, as JAX's
+    /// writer leaves it. That one reverses the uses of a cast from the builtin types of Shardy's operations to vhlo.
     pub(super) fn use_order(&self, value: Value<'_>) -> Option<Vec<u32>> {
         let entries = self.entries.borrow();
-        if entries.use_orders.is_empty() {
-            return None;
+        if !entries.has_changed {
+            return entries.use_orders.get(&value.lasting()).cloned();
         }
-        entries.use_orders.get(&value.lasting()).filter(|order| value.uses().count() == order.len()).cloned()
+        let cast = value.defining_op().filter(|operation| operation.is("builtin.unrealized_conversion_cast"))?;
+        let id = entries.type_ids.get(&value.r#type().lasting())?;
+        let is_to_vhlo = entries.tables.r#type(*id).dialect == dialect::VHLO && cast.operand_count() == 1;
+        let count = value.uses().count() as u32;
+        (is_to_vhlo && count > 1).then(|| (0..count).rev().collect())
     }
 
-    /// Forgets the orders of uses, which hold for the module as it was read. They have no meaning, so nothing is lost.
-    pub fn forget_use_orders(&self) {
-        self.entries.borrow_mut().use_orders.clear();
+    /// Notes that a pass changed the module. The orders of uses that were read no longer hold; they have no meaning, so nothing is lost.
+    pub fn note_change(&self) {
+        let entries = &mut *self.entries.borrow_mut();
+        entries.has_changed = true;
+        entries.use_orders.clear();
     }
 
     /// The source place of an operation, for messages.

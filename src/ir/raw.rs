@@ -437,6 +437,11 @@ impl<'s> Op<'s> {
         location_attribute(unsafe { mlirOperationGetLocation(self.raw) })
     }
 
+    /// Gives the operation another location.
+    pub fn set_location(self, location: Attribute<'s>) {
+        unsafe { mlirOperationSetLocation(self.raw, location.as_location()) }
+    }
+
     /// How many operands there are.
     pub fn operand_count(self) -> usize {
         unsafe { mlirOperationGetNumOperands(self.raw) as usize }

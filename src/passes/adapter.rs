@@ -45,7 +45,7 @@ pub fn run_pipeline(session: &Session<'_>, module: &mut Module<'_>, passes: &[&'
         return Err(session.bug(&format!("MLIR's verifier refuses what pass `{last}` made")));
     }
     if runs.iter().any(|run| !run.changes.is_empty()) {
-        session.forget_use_orders();
+        session.note_change();
     }
     Ok(runs)
 }

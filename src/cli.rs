@@ -1,0 +1,80 @@
+//! The command line: what there is to type, who runs it, and what the exit status says. A verb is a file.
+
+mod errors;
+mod files;
+mod info;
+mod io;
+mod names;
+mod split;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+use jaxprism::error::Result;
+
+const EXIT_STATUS: &str = "\
+Exit status:
+  0  done
+  1  the input is at fault: malformed, newer than this version, or not fit for what was asked
+  2  wrong arguments, a file that cannot be read or written, or a failure of jaxprism's own";
+
+const EXAMPLES: &str = "\
+Examples:
+  jaxprism split model.jax_exported               write model.cpu.jax_exported and so on beside it
+  jaxprism split model.jax_exported -p cuda -o out/
+  jaxprism info model.jax_exported                platforms, arguments, what each platform runs";
+
+/// Split multi-platform JAX exports into one export per platform
+///
+/// Takes what `jax.export.export(f, platforms=(…))(…).serialize()` returned, written to a file. Needs neither Python nor JAX.
+#[derive(Debug, Parser)]
+#[command(name = "jaxprism", version, max_term_width = 100, subcommand_required = true, arg_required_else_help = true)]
+#[command(disable_help_subcommand = true, after_help = after_help(EXAMPLES))]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Split(split::Opts),
+    Info(info::Opts),
+}
+
+/// Examples and exit status, for the end of a help text.
+fn after_help(examples: &str) -> String {
+    format!("{examples}\n\n{EXIT_STATUS}")
+}
+
+/// Runs what the arguments ask for. Nothing that goes wrong leaves it except as words on standard error and an exit status.
+pub fn main() -> ExitCode {
+    errors::guard(|| {
+        let cli = match Cli::try_parse() {
+            Ok(cli) => cli,
+            Err(error) => {
+                // Help goes to standard output, which may be closed already; there is nobody left to tell.
+                let _ = error.print();
+                return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+            }
+        };
+        match cli.run() {
+            Ok(status) => status,
+            Err(error) => errors::report(&error),
+        }
+    })
+}
+
+impl Cli {
+    fn run(&self) -> Result<ExitCode> {
+        match &self.verb {
+            Verb::Split(opts) => opts.run(),
+            Verb::Info(opts) => opts.run(),
+        }
+    }
+}
+
+/// Leaves as clap does for arguments that do not fit together.
+fn refuse_arguments(message: &str) -> ! {
+    Cli::command().error(clap::error::ErrorKind::ArgumentConflict, message).exit()
+}

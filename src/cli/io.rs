@@ -1,0 +1,145 @@
+//! Input and standard output.
+
+use std::fs::File;
+use std::io::{self, BufWriter, ErrorKind, IsTerminal, Read, Write};
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+
+use jaxprism::error::{self, Error, Result};
+use jaxprism::reader::MAX_EXPORT_BYTES;
+use memmap2::Mmap;
+
+/// Whether a path means standard input or output.
+pub fn is_dash(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// A file that was read, or standard input.
+pub struct Input {
+    path: Option<PathBuf>,
+    bytes: Bytes,
+}
+
+enum Bytes {
+    Mapped(Mmap),
+    Read(Vec<u8>),
+}
+
+impl Deref for Input {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.bytes {
+            Bytes::Mapped(bytes) => bytes,
+            Bytes::Read(bytes) => bytes,
+        }
+    }
+}
+
+impl Input {
+    /// Reads a file; without a path, or from `-`, standard input.
+    pub fn read(path: Option<&Path>) -> Result<Self> {
+        match path.filter(|path| !is_dash(path)) {
+            Some(path) => {
+                let bytes = read_file(path).map_err(|error| Error::io(format!("cannot read {}", quoted(path)), &error))?;
+                Ok(Self { path: Some(path.to_owned()), bytes })
+            }
+            None if io::stdin().is_terminal() => {
+                let error = Error::new(error::ErrorKind::Io, "no input: standard input is a terminal");
+                Err(error.with_hint("name a file, or pipe an export into it"))
+            }
+            None => {
+                let bytes = read_all(io::stdin().lock()).map_err(|error| Error::io("cannot read standard input", &error))?;
+                Ok(Self { path: None, bytes: Bytes::Read(bytes) })
+            }
+        }
+    }
+
+    /// The file; `None` for standard input.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// What messages call it.
+    pub fn name(&self) -> String {
+        self.path().map_or_else(|| "standard input".to_owned(), quoted)
+    }
+}
+
+fn read_file(path: &Path) -> io::Result<Bytes> {
+    let file = File::open(path)?;
+    let metadata = file.metadata()?;
+    if metadata.is_dir() {
+        return Err(io::Error::new(ErrorKind::IsADirectory, "it is a directory, not a file"));
+    }
+    // Files that are no files, such as those of /proc, claim to be empty.
+    if metadata.is_file() && metadata.len() > 0 {
+        if metadata.len() > MAX_EXPORT_BYTES {
+            return Err(too_large());
+        }
+        if let Some(map) = map(&file) {
+            return Ok(Bytes::Mapped(map));
+        }
+    }
+    read_all(file).map(Bytes::Read)
+}
+
+/// A map of the file, where its system has maps.
+#[allow(unsafe_code, reason = "a map is as safe as the file is quiet")]
+fn map(file: &File) -> Option<Mmap> {
+    // SAFETY: the map is private and only read. What safe code cannot know is that nobody else changes the file meanwhile: then we would read a
+    // mixture of both, which every reader of ours takes as malformed input at worst, or the system would end the program if the file became shorter.
+    // We never write to the file ourselves: outputs replace names, never contents.
+    unsafe { Mmap::map(file) }.ok()
+}
+
+/// Everything there is to read, as long as it could be an export.
+fn read_all(reader: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    reader.take(MAX_EXPORT_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_EXPORT_BYTES { Err(too_large()) } else { Ok(bytes) }
+}
+
+fn too_large() -> io::Error {
+    io::Error::new(ErrorKind::FileTooLarge, format!("it has more than {MAX_EXPORT_BYTES} bytes, the most an export can have"))
+}
+
+/// A path as messages show it.
+pub fn quoted(path: &Path) -> String {
+    format!("`{}`", path.display())
+}
+
+/// Writes to standard output. A reader that has seen enough is no error; the result says whether it took everything.
+pub fn write_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<bool> {
+    let mut stdout = BufWriter::new(io::stdout().lock());
+    match write(&mut stdout).and_then(|()| stdout.flush()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+            // What is still in the buffer must not be tried again.
+            let _ = stdout.into_parts();
+            Ok(false)
+        }
+        Err(error) => {
+            let _ = stdout.into_parts();
+            Err(Error::io("cannot write to standard output", &error))
+        }
+    }
+}
+
+/// Prints text for people.
+pub fn print(text: &str) -> Result<()> {
+    write_stdout(|stdout| stdout.write_all(text.as_bytes())).map(drop)
+}
+
+/// Prints JSON.
+pub fn print_json(value: &impl serde::Serialize) -> Result<()> {
+    let text = to_json(value)?;
+    write_stdout(|stdout| stdout.write_all(&text)).map(drop)
+}
+
+/// JSON for files and for standard output: indented, with a line's end.
+pub fn to_json(value: &impl serde::Serialize) -> Result<Vec<u8>> {
+    let mut text = serde_json::to_vec_pretty(value).map_err(|error| Error::bug(format!("no JSON for it: {error}")))?;
+    text.push(b'\n');
+    Ok(text)
+}

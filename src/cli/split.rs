@@ -1,0 +1,196 @@
+//! `jaxprism split`: one export in, one per platform out.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use jaxprism::error::{Error, Result};
+use jaxprism::split::OutputReport;
+use jaxprism::{Output, Platform, Split, SplitOptions};
+use serde::Serialize;
+
+use super::files::Files;
+use super::io::{self, Input, is_dash, quoted};
+use super::names::Names;
+use super::table::{Table, number};
+use super::{errors, refuse_arguments};
+
+const EXAMPLES: &str = "\
+Examples:
+  jaxprism split model.jax_exported                        model.cpu.jax_exported, … beside it
+  jaxprism split model.jax_exported -p cuda -o out/        out/model.cuda.jax_exported
+  jaxprism split model.jax_exported -o '{platform}/{stem}.bin'
+  jaxprism split - -o 'served.{platform}.bin' < model      standard input has no name of its own
+  jaxprism split model.jax_exported -p cpu -o - | …        one export to standard output
+  jaxprism split model.jax_exported --report report.json   what was done, for programs
+
+Either all files are written or none.";
+
+/// Split an export into one export per platform
+///
+/// Resolves every use of the platform index, at every level of the vector-Jacobian products, and leaves everything else as it is. The outputs are ordinary
+/// exports for a single platform.
+#[derive(Debug, Args)]
+#[command(after_help = super::after_help(EXAMPLES))]
+pub struct Opts {
+    /// The export; `-` or nothing is standard input
+    #[arg(value_name = "IN")]
+    input: Option<PathBuf>,
+
+    /// Where to write: a directory, which is made if missing, or a name with `{platform}` and perhaps `{stem}`, the input's name without its
+    /// extension. `-` is standard output, for a single platform. Default: beside the input
+    #[arg(short, long, value_name = "DIR|TEMPLATE")]
+    output: Option<PathBuf>,
+
+    /// Write this platform only; may be repeated, or list several with commas
+    #[arg(short, long = "platform", value_name = "PLATFORM", value_delimiter = ',', value_parser = platform)]
+    platforms: Vec<Platform>,
+
+    /// Replace files that exist; never the input
+    #[arg(long)]
+    force: bool,
+
+    /// Write what was done as JSON; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+
+    /// Do not print the table of outputs
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// The report of the library, with what only the command line knows.
+#[derive(Serialize)]
+struct Report<'r> {
+    input: Option<String>,
+    input_bytes: u64,
+    platforms: &'r [String],
+    outputs: Vec<OutputWithPath<'r>>,
+}
+
+#[derive(Serialize)]
+struct OutputWithPath<'r> {
+    path: Option<String>,
+    #[serde(flatten)]
+    output: &'r OutputReport,
+}
+
+fn platform(name: &str) -> std::result::Result<Platform, String> {
+    name.parse().map_err(|error: Error| match error.hint() {
+        Some(hint) => format!("{error}; {hint}"),
+        None => error.to_string(),
+    })
+}
+
+impl Opts {
+    /// Reads, splits, writes.
+    pub fn run(&self) -> Result<ExitCode> {
+        let is_to_stdout = self.output.as_deref().is_some_and(is_dash);
+        let is_report_to_stdout = self.report.as_deref().is_some_and(is_dash);
+        if is_to_stdout && is_report_to_stdout {
+            refuse_arguments("the output and the report cannot both go to standard output");
+        }
+        if is_to_stdout && std::io::stdout().is_terminal() {
+            refuse_arguments("an export is binary and would garble the terminal; redirect standard output, or name a file");
+        }
+        let input = Input::read(self.input.as_deref())?;
+        let failed = |error: Error| error.context(format!("cannot split {}", input.name()));
+        let split = jaxprism::split(&input, &SplitOptions::default().platforms(self.platforms.iter().cloned())).map_err(failed)?;
+        if let [platform] = &split.report.platforms[..] {
+            errors::note(&format!("{} was exported for one platform (`{platform}`)", input.name()));
+        }
+        let paths = if is_to_stdout { Vec::new() } else { self.paths(&input, &split).map_err(failed)? };
+        let report = || io::to_json(&report(&input, &split, &paths));
+        let mut files = self.prepare(&input, &paths)?;
+        for (number, output) in split.outputs.values().enumerate().take(paths.len()) {
+            files.write(number, |file| output.write_to(file))?;
+        }
+        match self.report.as_deref().filter(|_| !is_report_to_stdout) {
+            Some(path) if is_special(path) => {
+                let written =
+                    report().map(|text| std::fs::OpenOptions::new().write(true).open(path).and_then(|mut file| file.write_all(&text)))?;
+                written.map_err(|error| Error::io(format!("cannot write {}", quoted(path)), &error))?;
+            }
+            Some(_) => {
+                let text = report()?;
+                files.write(paths.len(), |file| file.write_all(&text))?;
+            }
+            None => {}
+        }
+        if is_to_stdout && !self.write_stdout(&split).map_err(failed)? {
+            // Whoever reads did not want all of it, and knows; but an export was not delivered.
+            return Ok(ExitCode::from(2));
+        }
+        files.commit()?;
+        if is_report_to_stdout {
+            let text = report()?;
+            io::write_stdout(|stdout| stdout.write_all(&text))?;
+        } else if !self.quiet && !is_to_stdout {
+            io::print(&table(&split, &paths))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn paths(&self, input: &Input, split: &Split<'_>) -> Result<Vec<PathBuf>> {
+        let names = Names::new(self.output.as_deref(), input.path())?;
+        split.outputs.keys().map(|platform| names.path(platform)).collect()
+    }
+
+    /// Checks every place that will be written to, before the first byte is written.
+    fn prepare(&self, input: &Input, paths: &[PathBuf]) -> Result<Files> {
+        // Standard input may be a file as well.
+        let source = input.path().unwrap_or(Path::new("/dev/stdin"));
+        let report = self.report.as_deref().filter(|path| !is_dash(path) && !is_special(path));
+        let mut files = Files::default();
+        for path in paths.iter().map(PathBuf::as_path).chain(report) {
+            files.add(path, self.force, Some(source))?;
+        }
+        Ok(files)
+    }
+
+    fn write_stdout(&self, split: &Split<'_>) -> Result<bool> {
+        let outputs: Vec<&Output<'_>> = split.outputs.values().collect();
+        let [output] = outputs[..] else {
+            let list = split.outputs.keys().map(|platform| format!("`{platform}`")).collect::<Vec<_>>().join(", ");
+            let error = Error::refused(format!("standard output takes one export, but there is one for each of {list}"));
+            return Err(error.with_hint("choose one with `-p`"));
+        };
+        io::write_stdout(|stdout| output.write_to(stdout))
+    }
+}
+
+/// Whether a path is a pipe or a device, which has no name to be given to a finished file.
+fn is_special(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
+}
+
+fn report<'r>(input: &Input, split: &'r Split<'_>, paths: &[PathBuf]) -> Report<'r> {
+    let mut paths = paths.iter();
+    let output = |output| OutputWithPath { path: paths.next().map(|path| path.display().to_string()), output };
+    Report {
+        input: input.path().map(|path| path.display().to_string()),
+        input_bytes: split.report.input_bytes,
+        platforms: &split.report.platforms,
+        outputs: split.report.outputs.iter().map(output).collect(),
+    }
+}
+
+fn table(split: &Split<'_>, paths: &[PathBuf]) -> String {
+    let mut table = Table::new(0, &[1, 3, 4]);
+    table.row(["platform", "operations", "", "bytes", "cases resolved", "output"].map(str::to_owned));
+    for (output, path) in split.report.outputs.iter().zip(paths) {
+        let before: usize = output.levels.iter().map(|level| level.operations_before).sum();
+        let after: usize = output.levels.iter().map(|level| level.operations).sum();
+        let cases: usize = output.levels.iter().map(|level| level.changes.cases_resolved).sum();
+        table.row([
+            output.platform.clone(),
+            number(after as u64),
+            format!("of {}", number(before as u64)),
+            number(output.bytes),
+            number(cases as u64),
+            path.display().to_string(),
+        ]);
+    }
+    table.text()
+}

@@ -1,0 +1,463 @@
+//! The built program from outside: what it writes, what it refuses, what it says, and that a failure leaves nothing behind.
+//!
+//! `BLESS=1` rewrites the expected texts in `testdata/golden/cli/`.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+const DEMO: &str = "demo.jax-0.12.0.1.jax_exported";
+const PLATFORMS: [&str; 3] = ["cpu", "cuda", "tpu"];
+
+/// A directory of its own for each test, with the demo export in it as `model.jax_exported`.
+struct Room(TempDir);
+
+/// What a run came to.
+struct Run {
+    status: i32,
+    stdout: Vec<u8>,
+    stderr: String,
+}
+
+impl Room {
+    fn new() -> Self {
+        let room = Self(tempfile::tempdir().unwrap());
+        fs::write(room.path("model.jax_exported"), export(DEMO)).unwrap();
+        room
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_jaxprism"));
+        command.args(arguments).current_dir(self.0.path()).env_remove("COLUMNS").env("RUST_BACKTRACE", "1");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Run {
+        self.command(arguments).output().unwrap().into()
+    }
+
+    fn run_with_input(&self, arguments: &[&str], input: &[u8]) -> Run {
+        let mut child = self.command(arguments).stdin(Stdio::piped()).spawn().unwrap();
+        // A program that refuses its arguments does not read.
+        let _ = child.stdin.take().unwrap().write_all(input);
+        child.wait_with_output().unwrap().into()
+    }
+
+    /// Everything in the directory, hidden files included, sorted.
+    fn files(&self) -> Vec<String> {
+        let mut files = Vec::new();
+        let mut pending = vec![self.0.path().to_owned()];
+        while let Some(directory) = pending.pop() {
+            for entry in fs::read_dir(directory).unwrap() {
+                let path = entry.unwrap().path();
+                files.push(path.strip_prefix(self.0.path()).unwrap().to_str().unwrap().to_owned());
+                if path.is_dir() && !path.is_symlink() {
+                    pending.push(path);
+                }
+            }
+        }
+        files.sort();
+        files
+    }
+
+    /// Runs what must fail, and checks that it changed nothing.
+    fn refused(&self, arguments: &[&str]) -> Run {
+        let before = self.files();
+        let run = self.run(arguments);
+        assert_ne!(run.status, 0, "{arguments:?}");
+        assert!(run.stderr.starts_with("error: "), "{}", run.stderr);
+        assert!(!run.stderr.contains("panicked") && !run.stderr.contains('\x1b'), "{}", run.stderr);
+        assert_eq!(self.files(), before, "{arguments:?} left something behind");
+        run
+    }
+}
+
+impl From<Output> for Run {
+    fn from(output: Output) -> Self {
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        Self { status: output.status.code().expect("no signal ends the program"), stdout: output.stdout, stderr }
+    }
+}
+
+impl Run {
+    fn done(self) -> String {
+        assert_eq!((self.status, &*self.stderr), (0, ""));
+        String::from_utf8(self.stdout).unwrap()
+    }
+
+    /// The whole message and the exit status, which end in what refuses.
+    fn says(&self, status: i32, message: &str) {
+        assert_eq!((self.stderr.as_str(), self.status), (message, status));
+        assert!(self.stdout.is_empty());
+    }
+}
+
+fn export(name: &str) -> Vec<u8> {
+    fs::read(exports().join(name)).unwrap()
+}
+
+fn exports() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/exports")
+}
+
+/// Compares with a file of `testdata/golden/cli/`.
+fn golden(name: &str, found: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/golden/cli").join(name);
+    if std::env::var_os("BLESS").is_some() {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, found).unwrap();
+    }
+    let expected = fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(found, expected, "{} differs; BLESS=1 rewrites it", path.display());
+}
+
+mod golden_texts {
+    use super::*;
+
+    #[test]
+    fn help() {
+        let room = Room::new();
+        golden("jaxprism.help", &room.run(&["--help"]).done());
+        golden("split.help", &room.run(&["split", "--help"]).done());
+        golden("info.help", &room.run(&["info", "--help"]).done());
+    }
+
+    #[test]
+    fn info_of_every_kind_of_export() {
+        let room = Room::new();
+        for name in ["demo.jax-0.12.0.1", "vjp.jax-0.4.30", "sharded.jax-0.12.0.1", "linalg.jax-0.12.0.1", "single.jax-0.12.0.1"] {
+            let path = exports().join(format!("{name}.jax_exported"));
+            golden(&format!("{name}.info"), &room.run(&["info", path.to_str().unwrap()]).done());
+        }
+        golden(
+            "single.jax-0.12.0.1.json",
+            &room.run(&["info", "--json", exports().join("single.jax-0.12.0.1.jax_exported").to_str().unwrap()]).done(),
+        );
+    }
+
+    #[test]
+    fn version() {
+        assert_eq!(Room::new().run(&["--version"]).done(), format!("jaxprism {}\n", env!("CARGO_PKG_VERSION")));
+    }
+}
+
+mod outputs {
+    use super::*;
+
+    #[test]
+    fn go_beside_the_input() {
+        let room = Room::new();
+        let text = room.run(&["split", "model.jax_exported"]).done();
+        let expected = ["model.cpu.jax_exported", "model.cuda.jax_exported", "model.jax_exported", "model.tpu.jax_exported"];
+        assert_eq!(room.files(), expected);
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines.len(), 4);
+        for (line, platform) in lines[1..].iter().zip(PLATFORMS) {
+            assert!(line.starts_with(platform) && line.ends_with(&format!("model.{platform}.jax_exported")), "{line}");
+        }
+    }
+
+    #[test]
+    fn go_into_a_new_directory_for_the_platforms_asked_for() {
+        let room = Room::new();
+        assert_eq!(room.run(&["split", "-q", "model.jax_exported", "-p", "tpu", "--platform=cpu,tpu", "-o", "a/b"]).done(), "");
+        let expected = ["a", "a/b", "a/b/model.cpu.jax_exported", "a/b/model.tpu.jax_exported", "model.jax_exported"];
+        assert_eq!(room.files(), expected);
+    }
+
+    #[test]
+    fn take_their_names_from_a_template() {
+        let room = Room::new();
+        room.run(&["split", "model.jax_exported", "-o", "{platform}/{stem}-x.bin"]).done();
+        assert!(PLATFORMS.iter().all(|platform| room.path(&format!("{platform}/model-x.bin")).is_file()));
+        room.run(&["split", "model.jax_exported", "-o", "{stem}", "-p", "cpu"]).done();
+        assert!(room.path("model").is_file());
+    }
+
+    #[test]
+    fn of_standard_input_are_called_export() {
+        let room = Room::new();
+        for arguments in [&["split", "-p", "cpu"][..], &["split", "-", "-p", "cuda"]] {
+            room.run_with_input(arguments, &export(DEMO)).done();
+        }
+        assert_eq!(room.files(), ["export.cpu.jax_exported", "export.cuda.jax_exported", "model.jax_exported"]);
+    }
+
+    #[test]
+    fn are_the_same_on_standard_output() {
+        let room = Room::new();
+        room.run(&["split", "model.jax_exported"]).done();
+        let run = room.run(&["split", "model.jax_exported", "-p", "cuda", "-o", "-"]);
+        assert_eq!((run.status, run.stderr), (0, String::new()));
+        assert_eq!(run.stdout, fs::read(room.path("model.cuda.jax_exported")).unwrap());
+    }
+
+    #[test]
+    fn replace_files_by_force_and_keep_their_permissions() {
+        let room = Room::new();
+        let path = room.path("model.cpu.jax_exported");
+        fs::write(&path, "old").unwrap();
+        let mut permissions = fs::metadata(&path).unwrap().permissions();
+        permissions.set_readonly(true);
+        fs::set_permissions(&path, permissions.clone()).unwrap();
+        room.run(&["split", "--force", "model.jax_exported"]).done();
+        assert!(fs::read(&path).unwrap().len() > 1_000);
+        assert_eq!(fs::metadata(&path).unwrap().permissions(), permissions);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn have_the_permissions_of_any_new_file_and_go_behind_links() {
+        let room = Room::new();
+        fs::create_dir(room.path("real")).unwrap();
+        fs::write(room.path("real/file"), "old").unwrap();
+        std::os::unix::fs::symlink("real/file", room.path("model.cpu.jax_exported")).unwrap();
+        room.run(&["split", "--force", "model.jax_exported"]).done();
+        assert!(room.path("model.cpu.jax_exported").is_symlink());
+        assert!(fs::read(room.path("real/file")).unwrap().len() > 1_000);
+        fs::write(room.path("new"), "").unwrap();
+        let mode = |name: &str| fs::metadata(room.path(name)).unwrap().permissions();
+        assert_eq!(mode("model.tpu.jax_exported"), mode("new"));
+    }
+
+    #[test]
+    fn come_with_a_report() {
+        let room = Room::new();
+        room.run(&["split", "-q", "model.jax_exported", "--report", "report.json"]).done();
+        let report: Value = serde_json::from_slice(&fs::read(room.path("report.json")).unwrap()).unwrap();
+        assert_eq!(report["input"], "model.jax_exported");
+        assert_eq!(report["input_bytes"], export(DEMO).len());
+        assert_eq!(report["platforms"], serde_json::json!(PLATFORMS));
+        for (output, platform) in report["outputs"].as_array().unwrap().iter().zip(PLATFORMS) {
+            assert_eq!(output["platform"], platform);
+            let path = room.path(output["path"].as_str().unwrap());
+            assert_eq!(output["bytes"], fs::metadata(path).unwrap().len());
+            let level = &output["levels"][0];
+            assert!(level["operations_before"].is_u64() && level["operations"].is_u64() && level["functions"].is_u64());
+            assert!(level["changes"]["cases_resolved"].as_u64().unwrap() > 0);
+        }
+        let text = room.run(&["split", "--force", "model.jax_exported", "--report", "-"]).done();
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), report);
+    }
+
+    #[test]
+    fn of_one_platform_come_with_a_note() {
+        let room = Room::new();
+        fs::write(room.path("single.jax_exported"), export("single.jax-0.12.0.1.jax_exported")).unwrap();
+        let run = room.run(&["split", "single.jax_exported"]);
+        assert_eq!((run.status, &*run.stderr), (0, "note: `single.jax_exported` was exported for one platform (`cpu`)\n"));
+        assert!(room.path("single.cpu.jax_exported").is_file());
+    }
+}
+
+mod refusals {
+    use super::*;
+
+    const WHAT: &str = "hint: an export is what `jax.export.export(f)(…).serialize()` returns, written to a file in binary mode\n";
+
+    #[test]
+    fn inputs_that_cannot_be_read() {
+        let room = Room::new();
+        for verb in ["split", "info"] {
+            room.refused(&[verb, "missing"])
+                .says(2, "error: cannot read `missing`\n\nCaused by:\n    0: No such file or directory (os error 2)\n");
+            room.refused(&[verb, "."]).says(2, "error: cannot read `.`\n\nCaused by:\n    0: it is a directory, not a file\n");
+        }
+    }
+
+    #[test]
+    fn inputs_that_are_no_exports() {
+        let room = Room::new();
+        let bytecode = b"ML\xefR\x0dStableHLO_v1.0.0\0";
+        for (bytes, cause, hint) in [
+            (&b""[..], "it is empty", WHAT),
+            (b"# Notes\n", "it looks like text", WHAT),
+            (bytecode, "it looks like MLIR bytecode", "hint: a module alone lacks the platforms and the signature"),
+        ] {
+            fs::write(room.path("input"), bytes).unwrap();
+            let run = room.refused(&["split", "input"]);
+            let expected = format!("error: cannot split `input`\n\nCaused by:\n    0: not a JAX export: {cause}\n\n{hint}");
+            assert!(run.stderr.starts_with(&expected), "{}", run.stderr);
+            assert_eq!(run.status, 1);
+            assert_eq!(room.run_with_input(&["split"], bytes).stderr, run.stderr.replace("`input`", "standard input"));
+        }
+        assert_eq!(room.files(), ["input", "model.jax_exported"]);
+    }
+
+    #[test]
+    fn truncated_inputs_at_every_length() {
+        let room = Room::new();
+        let whole = export(DEMO);
+        for length in (1..whole.len()).step_by(whole.len() / 40) {
+            fs::write(room.path("input"), &whole[..length]).unwrap();
+            let run = room.refused(&["split", "input", "-o", "out/deep"]);
+            assert_eq!(run.status, 1, "{}", run.stderr);
+            assert_eq!(room.refused(&["info", "input"]).status, 1);
+        }
+    }
+
+    #[test]
+    fn platforms_that_there_are_not() {
+        let room = Room::new();
+        let expected = "error: cannot split `model.jax_exported`\n\nCaused by:\n    0: the export has no platform `rocm`\n\nhint: it has `cpu`, `cuda`, `tpu`\n";
+        room.refused(&["split", "model.jax_exported", "-p", "rocm"]).says(1, expected);
+        let run = room.refused(&["split", "model.jax_exported", "-p", "gpu"]);
+        assert!(run.status == 2 && run.stderr.contains("use `cuda` or `rocm`"), "{}", run.stderr);
+    }
+
+    #[test]
+    fn outputs_that_exist() {
+        let room = Room::new();
+        fs::write(room.path("model.tpu.jax_exported"), "mine").unwrap();
+        let expected =
+            "error: cannot write `model.tpu.jax_exported`\n\nCaused by:\n    0: it exists\n\nhint: `--force` replaces files that exist\n";
+        room.refused(&["split", "model.jax_exported"]).says(1, expected);
+        assert_eq!(fs::read(room.path("model.tpu.jax_exported")).unwrap(), b"mine");
+        fs::write(room.path("report"), "mine").unwrap();
+        room.refused(&["split", "model.jax_exported", "-o", "new/dir", "--report", "report"]);
+    }
+
+    #[test]
+    fn the_input_as_an_output() {
+        let room = Room::new();
+        let run = room.refused(&["split", "--force", "model.jax_exported", "-p", "cpu", "-o", "{stem}.jax_exported"]);
+        assert!(run.status == 1 && run.stderr.contains("0: it is the input\n"), "{}", run.stderr);
+        assert_eq!(fs::read(room.path("model.jax_exported")).unwrap(), export(DEMO));
+    }
+
+    #[test]
+    fn two_outputs_of_one_name() {
+        let room = Room::new();
+        let run = room.refused(&["split", "model.jax_exported", "-o", "x/{stem}"]);
+        assert!(run.status == 1 && run.stderr.contains("0: two outputs would have this name\n"), "{}", run.stderr);
+        room.refused(&["split", "model.jax_exported", "-o", "y/{platform}", "--report", "y/cpu"]);
+    }
+
+    #[test]
+    fn places_that_cannot_be_written_to() {
+        let room = Room::new();
+        fs::write(room.path("file"), "").unwrap();
+        assert_eq!(room.refused(&["split", "model.jax_exported", "-o", "file"]).status, 1);
+        assert_eq!(room.refused(&["split", "model.jax_exported", "-o", "file/deeper"]).status, 2);
+        assert_eq!(room.refused(&["split", "model.jax_exported", "-o", "out.jax_exported"]).status, 1);
+        fs::create_dir(room.path("model.cuda.jax_exported")).unwrap();
+        assert_eq!(room.refused(&["split", "--force", "model.jax_exported"]).status, 1);
+        // The second of three names is too long, and so is found out when the files get their names.
+        let long = format!("{}{{platform}}", "x".repeat(252));
+        assert_eq!(room.refused(&["split", "model.jax_exported", "-o", &format!("sub/{long}")]).status, 2);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_directory_without_permission() {
+        use std::os::unix::fs::PermissionsExt;
+        let room = Room::new();
+        fs::create_dir(room.path("locked")).unwrap();
+        fs::set_permissions(room.path("locked"), fs::Permissions::from_mode(0o555)).unwrap();
+        if fs::write(room.path("locked/probe"), "").is_ok() {
+            eprintln!("left out: root may write anywhere");
+            return;
+        }
+        let run = room.refused(&["split", "model.jax_exported", "-o", "locked"]);
+        assert!(run.status == 2 && run.stderr.contains("Permission denied"), "{}", run.stderr);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_limit_of_file_sizes_is_an_error_and_no_signal() {
+        let room = Room::new();
+        let script = format!("ulimit -f 8; exec '{}' split model.jax_exported -o a/b", env!("CARGO_BIN_EXE_jaxprism"));
+        let output = Command::new("sh").args(["-c", &script]).current_dir(room.0.path()).output().unwrap();
+        let run = Run::from(output);
+        assert!(run.status == 2 && run.stderr.contains("File too large"), "{}", run.stderr);
+        assert_eq!(room.files(), ["model.jax_exported"]);
+    }
+
+    #[test]
+    fn arguments_that_do_not_fit_together() {
+        let room = Room::new();
+        for arguments in [
+            &["split", "model.jax_exported", "-o", "-", "--report", "-"][..],
+            &["split", "model.jax_exported", "--unknown"],
+            &["info", "a", "b"],
+            &["unknown"],
+        ] {
+            assert_eq!(room.refused(arguments).status, 2, "{arguments:?}");
+        }
+        let run = room.refused(&["split", "model.jax_exported", "-o", "-"]);
+        assert!(run.status == 1 && run.stderr.contains("hint: choose one with `-p`"), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let room = Room::new();
+    for arguments in [&["info", "model.jax_exported"][..], &["--help"]] {
+        let mut child = room.command(arguments).spawn().unwrap();
+        drop(child.stdout.take());
+        let run = Run::from(child.wait_with_output().unwrap());
+        assert_eq!((run.status, &*run.stderr), (0, ""), "{arguments:?}");
+    }
+}
+
+#[test]
+fn info_reads_every_shipped_export_as_text_and_json() {
+    let room = Room::new();
+    for entry in fs::read_dir(exports()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension() != Some(OsStr::new("jax_exported")) {
+            continue;
+        }
+        let path = path.to_str().unwrap();
+        assert!(room.run(&["info", path]).done().starts_with("file "), "{path}");
+        let json: Value = serde_json::from_str(&room.run(&["info", "--json", path]).done()).unwrap();
+        let level = &json["levels"][0];
+        let is_multi = level["signature"]["platforms"].as_array().unwrap().len() > 1;
+        assert_eq!(is_multi, !level["module"]["platform_cases"].as_array().unwrap().is_empty(), "{path}");
+    }
+}
+
+#[test]
+fn info_lists_the_cases_that_split_resolves() {
+    let room = Room::new();
+    for entry in fs::read_dir(exports()).unwrap() {
+        let path = entry.unwrap().path();
+        let path = path.to_str().unwrap();
+        if path.contains("single") {
+            continue;
+        }
+        let info: Value = serde_json::from_str(&room.run(&["info", "--json", path]).done()).unwrap();
+        let report: Value = serde_json::from_str(&room.run(&["split", path, "--force", "-o", ".", "--report", "-"]).done()).unwrap();
+        for output in report["outputs"].as_array().unwrap() {
+            for (resolved, shown) in output["levels"].as_array().unwrap().iter().zip(info["levels"].as_array().unwrap()) {
+                let cases = shown["module"]["platform_cases"].as_array().unwrap().iter();
+                let takes = |branch: &Value| branch["platforms"].as_array().unwrap().contains(&output["platform"]);
+                let taken = cases.filter(|case| case["branches"].as_array().unwrap().iter().any(takes)).count();
+                assert_eq!(resolved["changes"]["cases_resolved"], taken, "{path} for {}", output["platform"]);
+            }
+        }
+    }
+}
+
+#[test]
+fn info_reads_a_module_alone() {
+    let room = Room::new();
+    let export = export(DEMO);
+    fs::write(room.path("module"), jaxprism::Exported::read(&export).unwrap().module.to_vec()).unwrap();
+    let json = |path: &str| serde_json::from_str::<Value>(&room.run(&["info", "--json", path]).done()).unwrap();
+    let (alone, within) = (json("module"), json("model.jax_exported"));
+    assert_eq!((&alone["format"], &alone["levels"][0]["signature"]), (&"bytecode".into(), &Value::Null));
+    let cases = |info: &Value| info["levels"][0]["module"]["platform_cases"].as_array().unwrap().len();
+    assert_eq!(cases(&alone), cases(&within));
+    assert_eq!(alone["levels"][0]["module"]["platform_cases"][0]["branches"][0]["platforms"][0], "#0");
+}
