@@ -248,8 +248,6 @@ pub fn rewrite<'a>(bytecode: &Bytecode<'a>, passes: &[&'static Pass], options: &
     let mut module = program.module.into_module().ok_or_else(|| Error::bug("the module is none to MLIR"))?;
     let mut changes = Changes::default();
     for run in run_pipeline(&session, &mut module, passes, options)? {
-            eprintln!("{} {:?}", run.name, run.time);
-        }
         changes += run.changes;
     }
     Ok((export(&program, bytecode)?, changes))
