@@ -1,7 +1,8 @@
 //! What the encoding allows and the format forbids: shapes, element data, kinds of types. MLIR's C++ reader leaves these unchecked.
 
-use super::tables::{Code, Entry, Field, Tables, TypeId, dialect};
-use super::{Bytecode, builtin, vhlo};
+use super::tables::{AttributeId, Code, Entry, Field, OpNameId, Tables, TypeId, dialect};
+use super::tree::{OpTree, Span};
+use super::{builtin, vhlo};
 use crate::error::{Error, Result};
 
 /// The dimensions of a tensor type, builtin or vhlo.
@@ -37,13 +38,10 @@ pub(super) fn bit_width(entry: &Entry<'_>, attribute: &str) -> Option<u64> {
     if entry.code == Code::Text {
         // Builtin floats that were too young for a code when the file was written, e.g. `f8E4M3FN` and `tf32`.
         let text = std::str::from_utf8(&entry.bytes()?.0).ok()?;
-        let digits = text.strip_prefix('f')?.split('E').next()?;
-        return if !wants_float {
-            None
-        } else if text == "tf32" {
-            Some(19)
-        } else {
-            digits.parse().ok()
+        return match text {
+            _ if !wants_float => None,
+            "tf32" => Some(19),
+            _ => text.strip_prefix('f')?.split('E').next()?.parse().ok(),
         };
     }
     let Code::Known(code) = entry.code else { return None };
@@ -83,17 +81,14 @@ fn element_bytes(tables: &Tables<'_>, id: TypeId) -> Option<ElementSize> {
     if entry.is(dialect::VHLO, v::BOOL_TYPE) {
         return Some(ElementSize::Bit);
     }
+    if entry.is(dialect::VHLO, v::COMPLEX_TYPE) {
+        let width = bit_width(tables.r#type(entry.types().next()?), "float")?;
+        return Some(ElementSize::Bytes(2 * width.div_ceil(8)));
+    }
+    let is_quantized = entry.is(dialect::VHLO, v::QUANTIZED_TYPE) || entry.is(dialect::VHLO, v::QUANTIZED_PER_AXIS_TYPE);
+    let entry = if is_quantized { tables.r#type(entry.types().next()?) } else { entry };
     if entry.is(dialect::VHLO, v::I2_TYPE) || entry.is(dialect::VHLO, v::UI2_TYPE) {
         return Some(ElementSize::Bytes(1));
-    }
-    if entry.is(dialect::VHLO, v::COMPLEX_TYPE) {
-        return match element_bytes(tables, entry.types().next()?)? {
-            ElementSize::Bytes(size) => Some(ElementSize::Bytes(2 * size)),
-            ElementSize::Bit => None,
-        };
-    }
-    if entry.is(dialect::VHLO, v::QUANTIZED_TYPE) || entry.is(dialect::VHLO, v::QUANTIZED_PER_AXIS_TYPE) {
-        return element_bytes(tables, entry.types().next()?);
     }
     let width = bit_width(entry, "integer").or_else(|| bit_width(entry, "float"))?;
     Some(ElementSize::Bytes(width.div_ceil(8)))
@@ -146,17 +141,29 @@ fn tensor(entry: &Entry<'_>, tables: &Tables<'_>) -> Result<()> {
     Err(Error::format(format!("a constant of {count} elements has {length} bytes of data")))
 }
 
-/// Checks that inherent attributes, which any later step takes for granted, are of the kind their operation wants.
-pub(super) fn properties(bytecode: &Bytecode<'_>) -> Result<()> {
-    for operation in &bytecode.tree.operations {
-        let name = bytecode.tables.op_name(operation.name);
-        if name.dialect != dialect::VHLO || &*name.name != b"constant_v1" {
-            continue;
-        }
-        let value = bytecode.inherent(operation, "value").map(|id| bytecode.tables.attribute(id));
-        if !value.is_some_and(|value| value.code == Code::Text || value.is(dialect::VHLO, vhlo::code::TENSOR)) {
-            return Err(Error::format("the value of a `vhlo.constant_v1` is no tensor"));
-        }
+/// Checks what any later step takes for granted of an operation: that its attributes are a dictionary, and a constant's value is one.
+pub(super) fn operation(
+    tables: &Tables<'_>,
+    tree: &OpTree,
+    name: OpNameId,
+    attributes: Option<AttributeId>,
+    properties: Option<Span>,
+) -> Result<()> {
+    let is_dictionary = |id| tables.attribute(id).code == Code::Text || tables.attribute(id).is(dialect::BUILTIN, builtin::code::DICTIONARY);
+    if attributes.is_some_and(|id| !is_dictionary(id)) {
+        return Err(Error::format("the attributes of an operation are no dictionary"));
+    }
+    let op_name = tables.op_name(name);
+    if op_name.dialect != dialect::VHLO || &*op_name.name != b"constant_v1" {
+        return Ok(());
+    }
+    let value = match properties {
+        Some(span) => tree.properties.get(span.start as usize).copied().flatten(),
+        None => attributes.and_then(|id| tables.dictionary(id)?.find(|(key, _)| *key == b"value").map(|(_, value)| value)),
+    };
+    let value = value.map(|id| tables.attribute(id));
+    if !value.is_some_and(|value| value.code == Code::Text || value.is(dialect::VHLO, vhlo::code::TENSOR)) {
+        return Err(Error::format("the value of a `vhlo.constant_v1` is no tensor"));
     }
     Ok(())
 }

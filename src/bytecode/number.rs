@@ -203,7 +203,7 @@ impl<'b, 'a> Walk<'b, 'a> {
         for value in operation.results.range() {
             self.r#type(tree.value_types[value]);
         }
-        if let Some(id) = operation.attributes {
+        if let Some(id) = operation.attributes.filter(|id| !bytecode.tables.is_empty_dictionary(*id)) {
             self.attribute(id);
         }
         for property in operation.properties.iter().flat_map(|span| &tree.properties[span.range()]) {

@@ -77,9 +77,7 @@ impl<'a> Bytecode<'a> {
         let code = CodeReader::new(version, &attributes, &types, &op_names, &properties, &mut tables);
         let (tree, unknown) = code.read(sections.take(section::IR)?)?;
         unreadable = unreadable.or(unknown);
-        let bytecode = Self { version, producer, tables, tree, resources, unreadable };
-        check::properties(&bytecode)?;
-        Ok(bytecode)
+        Ok(Self { version, producer, tables, tree, resources, unreadable })
     }
 }
 
@@ -102,8 +100,12 @@ impl<'a> Sections<'a> {
             }
         }
         sections.end = reader.offset();
-        if version >= 5 && sections.found[usize::from(section::PROPERTIES)].is_none() {
-            return Err(sections.missing(section::PROPERTIES));
+        match &sections.found[usize::from(section::PROPERTIES)] {
+            None if version >= 5 => return Err(sections.missing(section::PROPERTIES)),
+            Some(body) if version < 5 => {
+                return Err(body.error(format!("a properties section, which bytecode version {version} does not have")));
+            }
+            _ => {}
         }
         Ok(sections)
     }
@@ -229,19 +231,26 @@ fn read_resources<'a>(sections: &mut Sections<'a>, strings: &[&'a [u8]], dialect
         (Some(_), None) => return Err(sections.missing(section::RESOURCE)),
     };
     let mut resources = Resources::default();
+    let start = data.offset();
     for _ in 0..offsets.count("external resource groups")? {
         let key = string(&mut offsets, strings)?;
-        resources.external.push((key, read_resource_group(&mut offsets, &mut data, strings)?));
+        resources.external.push((key, read_resource_group(&mut offsets, &mut data, start, strings)?));
     }
     while !offsets.is_empty() {
         let dialect = dialects[offsets.index(dialects.len(), "dialect")? as usize];
-        resources.dialect.push((dialect, read_resource_group(&mut offsets, &mut data, strings)?));
+        resources.dialect.push((dialect, read_resource_group(&mut offsets, &mut data, start, strings)?));
     }
     data.finish("the resource section")?;
     Ok(resources)
 }
 
-fn read_resource_group<'a>(offsets: &mut Reader<'a>, data: &mut Reader<'a>, strings: &[&'a [u8]]) -> Result<Vec<Resource<'a>>> {
+/// Reads one group. `section` is the offset of the data section, from which alignment counts.
+fn read_resource_group<'a>(
+    offsets: &mut Reader<'a>,
+    data: &mut Reader<'a>,
+    section: u64,
+    strings: &[&'a [u8]],
+) -> Result<Vec<Resource<'a>>> {
     let count = offsets.count("resources")?;
     let mut group = Vec::with_capacity(count);
     for _ in 0..count {
@@ -259,7 +268,9 @@ fn read_resource_group<'a>(offsets: &mut Reader<'a>, data: &mut Reader<'a>, stri
                     return Err(Error::format(format!("a blob's alignment is {alignment}")).at(start));
                 }
                 let length = body.varint("a blob's length")?;
-                skip_padding(&mut body, alignment, length)?;
+                // Exactly as much padding as the writer makes, so that no small file becomes a large one.
+                let padding = (body.offset() - section).wrapping_neg() & (alignment - 1);
+                body.bytes(padding, "a blob's padding")?;
                 Some(ResourceData::Blob { alignment, bytes: body.bytes(length, "a blob")? })
             }
             (_, 1) => Some(ResourceData::Bool(body.byte("a boolean")?)),
@@ -596,6 +607,8 @@ struct CodeReader<'t, 'a> {
     scopes: Vec<usize>,
     frames: Vec<Frame>,
     defined: Vec<bool>,
+    /// Bytes of the IR section. Every region, block and value takes one of them, however deep it is.
+    bytes: usize,
     /// Pairs of a use-list order that need the number of uses, which is known at the end.
     pending_orders: Vec<(ValueId, bool, Vec<u64>, u64)>,
     unreadable: Option<String>,
@@ -624,12 +637,14 @@ impl<'t, 'a> CodeReader<'t, 'a> {
             scopes: vec![0],
             frames: Vec::new(),
             defined: Vec::new(),
+            bytes: 0,
             pending_orders: Vec::new(),
             unreadable: None,
         }
     }
 
     fn read(mut self, reader: Reader<'a>) -> Result<(OpTree, Option<String>)> {
+        self.bytes = reader.remaining();
         let mut readers = vec![reader];
         let top = &mut readers[0];
         let start = top.offset();
@@ -661,7 +676,8 @@ impl<'t, 'a> CodeReader<'t, 'a> {
         let start = reader.offset();
         let name = self.op_names[reader.index(self.op_names.len(), "operation name")? as usize];
         let mask = reader.byte("an operation's mask")?;
-        if mask & mask::UNUSED != 0 {
+        let newer = if self.version < 3 { mask::USE_ORDERS } else { 0 } | if self.version < 5 { mask::PROPERTIES } else { 0 };
+        if mask & (mask::UNUSED | newer) != 0 {
             return Err(Error::format(format!("unknown bit in an operation's mask {mask:#x}")).at(start));
         }
         let location = self.attribute(reader)?;
@@ -692,12 +708,14 @@ impl<'t, 'a> CodeReader<'t, 'a> {
             let at = reader.offset();
             let (count, flag) = reader.varint_with_flag("regions")?;
             let count = reader.check_count(count, "regions", at)?;
+            self.check_total(self.tree.regions.len() + count, "regions", at)?;
             is_isolated = flag;
             regions.len = count as u32;
             if self.frames.len() >= MAX_REGION_DEPTH {
                 return Err(Error::unsupported(format!("regions nest deeper than {MAX_REGION_DEPTH}")).at(at));
             }
         }
+        check::operation(self.tables, &self.tree, name, attributes, properties).map_err(|error| error.at(start))?;
         let position = self.tree.operations.len();
         self.tree.regions.resize(regions.range().end, Region { owner: position as u32, ..Region::default() });
         let end = position as u32 + 1;
@@ -739,9 +757,13 @@ impl<'t, 'a> CodeReader<'t, 'a> {
     /// Reads a region's header: how many blocks, and how many values they define.
     fn open_region(&mut self, readers: &mut [Reader<'a>]) -> Result<()> {
         let reader = readers.last_mut().expect("one reader for each open section");
-        let frame = self.frames.last_mut().expect("a region is read inside a frame");
+        let at = reader.offset();
         let blocks = reader.count("blocks")?;
+        self.check_total(self.tree.blocks.len() + blocks, "blocks", at)?;
+        let at = reader.offset();
         let values = if blocks == 0 { 0 } else { reader.count("values of a region")? };
+        self.check_total(self.tree.value_types.len() + values, "values", at)?;
+        let frame = self.frames.last_mut().expect("a region is read inside a frame");
         let region = &mut self.tree.regions[frame.region];
         region.blocks = Span::new(self.tree.blocks.len(), blocks);
         region.values = Span::new(self.tree.value_types.len(), values);
@@ -754,6 +776,14 @@ impl<'t, 'a> CodeReader<'t, 'a> {
         self.tree.value_types.resize(frame.values_end, TypeId(0));
         self.defined.resize(frame.values_end, false);
         self.visible.extend((frame.next_value..frame.values_end).map(|value| ValueId(value as u32)));
+        Ok(())
+    }
+
+    /// Fails if there are more of something than the section can hold. Without this, regions inside one another could each claim what is left.
+    fn check_total(&self, total: usize, what: &str, at: u64) -> Result<()> {
+        if total > self.bytes {
+            return Err(Error::format(format!("{total} {what} in an IR section of {} bytes", self.bytes)).at(at));
+        }
         Ok(())
     }
 
@@ -912,6 +942,10 @@ impl<'t, 'a> CodeReader<'t, 'a> {
         if self.pending_orders.is_empty() {
             return Ok(());
         }
+        self.pending_orders.sort_by_key(|(value, ..)| *value);
+        if let Some([_, second]) = self.pending_orders.array_windows().find(|[first, second]| first.0 == second.0) {
+            return Err(Error::format("a second use-list order of one value").at(second.3));
+        }
         let mut uses = vec![0usize; self.tree.value_types.len()];
         self.tree.operands.iter().for_each(|value| uses[value.index()] += 1);
         for (value, in_pairs, numbers, at) in std::mem::take(&mut self.pending_orders) {
@@ -938,7 +972,6 @@ impl<'t, 'a> CodeReader<'t, 'a> {
             }
             self.tree.use_orders.push(UseOrder { value, order });
         }
-        self.tree.use_orders.sort_by_key(|order| order.value);
         Ok(())
     }
 

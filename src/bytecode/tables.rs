@@ -383,6 +383,12 @@ impl<'a> Tables<'a> {
         Some(pairs.filter_map(|(key, value)| Some((self.string(key)?, value))))
     }
 
+    /// Whether an attribute is a builtin dictionary without items, which operations do not write.
+    pub(super) fn is_empty_dictionary(&self, id: AttributeId) -> bool {
+        let entry = self.attribute(id);
+        entry.is(dialect::BUILTIN, builtin::code::DICTIONARY) && entry.fields[..] == [Field::Count(0)]
+    }
+
     /// The shape and the element type of a ranked tensor type, builtin or vhlo. A dynamic dimension is [`i64::MIN`].
     pub fn tensor(&self, id: TypeId) -> Option<(Vec<i64>, TypeId)> {
         let entry = self.r#type(id);

@@ -2,7 +2,7 @@
 
 use super::number::{Numbering, Strings, hash_map_order, is_unknown_location};
 use super::read::{PADDING, mask, section};
-use super::tables::{AttributeId, Code, Entry, Field, Kind, entry_row};
+use super::tables::{Code, Entry, Field, Kind, entry_row};
 use super::tree::{Block, Operation, Span};
 use super::{Bytecode, MAGIC, Resource, ResourceData, check};
 use crate::error::{Error, Result};
@@ -314,8 +314,7 @@ impl<'b, 'a> Writer<'b, 'a> {
         let tree = &self.bytecode.tree;
         let orders = self.orders(operation.results);
         let bit = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
-        let attributes = operation.attributes.filter(|id| !self.bytecode.tables.attribute(*id).fields.is_empty());
-        let attributes = attributes.filter(|id| !self.is_empty_dictionary(*id));
+        let attributes = operation.attributes.filter(|id| !self.bytecode.tables.is_empty_dictionary(*id));
         out.varint(u64::from(self.numbering.op_name(operation.name)));
         out.byte(
             bit(attributes.is_some(), mask::ATTRIBUTES)
@@ -353,10 +352,6 @@ impl<'b, 'a> Writer<'b, 'a> {
             }
         }
         write_orders(&orders, operation.results, out);
-    }
-
-    fn is_empty_dictionary(&self, id: AttributeId) -> bool {
-        matches!(self.bytecode.tables.attribute(id).fields[..], [Field::Count(0)])
     }
 
     /// An operation's inherent attributes as references, in the order of its row.

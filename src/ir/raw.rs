@@ -96,7 +96,7 @@ handle!(
 );
 
 /// What defines a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Definition<'s> {
     /// An operation, and which of its results.
     Result(Op<'s>, usize),
