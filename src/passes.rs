@@ -74,6 +74,11 @@ pub struct Changes {
 }
 
 impl Changes {
+    /// Whether more changed than attributes of the module.
+    pub fn touch_operations(&self) -> bool {
+        Self { attributes_set: 0, ..*self } != Self::default()
+    }
+
     /// Whether nothing changed.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

@@ -149,7 +149,8 @@ pub(super) fn operation(
     attributes: Option<AttributeId>,
     properties: Option<Span>,
 ) -> Result<()> {
-    let is_dictionary = |id| tables.attribute(id).code == Code::Text || tables.attribute(id).is(dialect::BUILTIN, builtin::code::DICTIONARY);
+    let is_dictionary =
+        |id| tables.attribute(id).code == Code::Text || tables.attribute(id).is(dialect::BUILTIN, builtin::code::DICTIONARY);
     if attributes.is_some_and(|id| !is_dictionary(id)) {
         return Err(Error::format("the attributes of an operation are no dictionary"));
     }

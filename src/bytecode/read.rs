@@ -943,8 +943,8 @@ impl<'t, 'a> CodeReader<'t, 'a> {
             return Ok(());
         }
         self.pending_orders.sort_by_key(|(value, ..)| *value);
-        if let Some([_, second]) = self.pending_orders.array_windows().find(|[first, second]| first.0 == second.0) {
-            return Err(Error::format("a second use-list order of one value").at(second.3));
+        if let Some(same) = self.pending_orders.chunk_by(|a, b| a.0 == b.0).find(|same| same.len() > 1) {
+            return Err(Error::format("a second use-list order of one value").at(same[1].3));
         }
         let mut uses = vec![0usize; self.tree.value_types.len()];
         self.tree.operands.iter().for_each(|value| uses[value.index()] += 1);

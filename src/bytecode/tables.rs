@@ -168,8 +168,10 @@ impl<'a> Entry<'a> {
 }
 
 /// What one field of an encoding is. Tables of these serve reading, writing and text.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+#[allow(missing_docs, reason = "named after what they stand for")]
+pub enum Kind {
     Attribute,
     /// A number with a presence flag in its lowest bit.
     OptionalAttribute,
@@ -202,15 +204,18 @@ pub(crate) enum Kind {
 }
 
 /// One attribute or type of a dialect: its code, its mnemonic, and its fields.
+#[doc(hidden)]
 #[derive(Debug)]
-pub(crate) struct EntryRow {
+#[allow(missing_docs, reason = "named after what they stand for")]
+pub struct EntryRow {
     pub code: u8,
     pub name: &'static str,
     pub fields: &'static [Kind],
 }
 
 /// Looks up how a dialect encodes an attribute (or a type).
-pub(crate) fn entry_row(dialect: DialectId, is_type: bool, code: u8) -> Option<&'static EntryRow> {
+#[doc(hidden)]
+pub fn entry_row(dialect: DialectId, is_type: bool, code: u8) -> Option<&'static EntryRow> {
     let rows = match (dialect, is_type) {
         (dialect::BUILTIN, false) => builtin::ATTRIBUTES,
         (dialect::BUILTIN, true) => builtin::TYPES,

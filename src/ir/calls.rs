@@ -84,10 +84,10 @@ impl<'s> Calls<'s> {
 
 /// The name of the function that a call or a composite names.
 pub fn callee_of(program: &Program<'_, '_>, operation: Op<'_>) -> Option<Vec<u8>> {
-    match operation.name_str() {
-        "func.call" => operation.attribute("callee")?.as_flat_symbol().map(<[u8]>::to_vec),
-        "vhlo.call_v1" => named_by_string(program, operation, "callee"),
-        "vhlo.composite_v1" | "vhlo.composite_v2" => named_by_string(program, operation, "decomposition"),
+    match operation.name().as_bytes() {
+        b"func.call" => operation.attribute("callee")?.as_flat_symbol().map(<[u8]>::to_vec),
+        b"vhlo.call_v1" => named_by_string(program, operation, "callee"),
+        b"vhlo.composite_v1" | b"vhlo.composite_v2" => named_by_string(program, operation, "decomposition"),
         _ => None,
     }
 }
@@ -129,7 +129,7 @@ impl References {
 
     /// Adds the symbols that an operation names.
     pub(super) fn of(&self, program: &Program<'_, '_>, operation: Op<'_>, named: &mut FxHashSet<Vec<u8>>) {
-        if operation.name_str().starts_with("vhlo.custom_call") {
+        if operation.name().as_bytes().starts_with(b"vhlo.custom_call") {
             called_computations(program, operation, named);
         }
         if self.naming.is_empty() {

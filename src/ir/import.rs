@@ -1,5 +1,7 @@
 //! Bytecode → module.
 
+use std::rc::Rc;
+
 use super::entries::function_types;
 use super::{Attribute, Block, Name, Op, OpSpec, Program, Session, Type, Value};
 use crate::bytecode::{AttributeId, Bytecode, Field, Operation, Span, code, dialect};
@@ -11,7 +13,7 @@ use crate::error::{Error, Result};
 pub fn import<'s, 'a>(session: &'s Session<'a>, bytecode: &Bytecode<'a>) -> Result<Program<'s, 'a>> {
     let tree = &bytecode.tree;
     let mut importer =
-        Importer { session, bytecode, values: vec![None; tree.value_types.len()], names: vec![None; bytecode.tables.op_name_count()] };
+        Importer { session, bytecode, values: vec![None; tree.value_types.len()], kinds: vec![None; bytecode.tables.op_name_count()] };
     let mut blocks: Vec<(Block<'s>, u32, u32)> = Vec::new();
     let top = tree.operations.first().ok_or_else(|| Error::format("the file holds no module"))?;
     if bytecode.op_name(top) != "builtin.module" {
@@ -43,12 +45,18 @@ struct Importer<'s, 'b, 'a> {
     session: &'s Session<'a>,
     bytecode: &'b Bytecode<'a>,
     values: Vec<Option<Value<'s>>>,
-    /// The names that operations get in MLIR, by the table's names.
-    names: Vec<Option<OpKind>>,
+    /// What becomes of operations, by the table's names.
+    kinds: Vec<Option<Rc<Kind<'s>>>>,
 }
 
-/// What becomes of an operation by its name.
-#[derive(Debug, Clone)]
+/// What becomes of the operations of one name.
+struct Kind<'s> {
+    op: OpKind,
+    /// The names of the inherent attributes, in the order of the properties.
+    properties: Vec<Name<'s>>,
+}
+
+/// What an operation is in MLIR.
 enum OpKind {
     Function,
     Call,
@@ -74,14 +82,16 @@ impl<'s, 'a> Importer<'s, '_, 'a> {
         let kind = self.kind(operation)?;
         let operands = self.operands(operation)?;
         let results: Vec<_> = operation.results.range().map(|value| session.r#type(tree.value_types[value])).collect();
-        let (name, attributes) = match &kind {
-            OpKind::Function => ("func.func", self.function_attributes(operation)?),
+        let (name, attributes) = match &kind.op {
+            OpKind::Function => ("func.func", self.function_attributes(operation, &kind)?),
             // MLIR takes an operation that it does not know for a possible symbol table if it has one region, and then finds no callee from inside.
-            OpKind::Call if !is_in_one_region(parent) => ("func.call", self.call_attributes(operation)?),
-            OpKind::Call => ("vhlo.call_v1", self.attributes(operation, &[])?),
-            OpKind::Return if parent.is_some_and(|parent| parent.is("func.func")) => ("func.return", self.attributes(operation, &[])?),
-            OpKind::Return => ("vhlo.return_v1", self.attributes(operation, &[])?),
-            OpKind::Other(name) => (&name[..], self.attributes(operation, &[])?),
+            OpKind::Call if !is_in_one_region(parent) => ("func.call", self.call_attributes(operation, &kind)?),
+            OpKind::Call => ("vhlo.call_v1", self.attributes(operation, &kind, &[])?),
+            OpKind::Return if parent.is_some_and(|parent| parent.is("func.func")) => {
+                ("func.return", self.attributes(operation, &kind, &[])?)
+            }
+            OpKind::Return => ("vhlo.return_v1", self.attributes(operation, &kind, &[])?),
+            OpKind::Other(name) => (&name[..], self.attributes(operation, &kind, &[])?),
         };
         let spec = OpSpec {
             name: name.as_bytes(),
@@ -92,21 +102,28 @@ impl<'s, 'a> Importer<'s, '_, 'a> {
             regions: operation.regions.len as usize,
         };
         let made = spec.create().ok_or_else(|| session.bug(&format!("MLIR made no `{name}`")))?;
-        if let OpKind::Other(_) = kind {
+        if let OpKind::Other(_) = kind.op {
             session.know_op_name(made.name(), operation.name);
         }
         for (value, result) in operation.results.range().zip(made.results()) {
             self.values[value] = Some(result);
         }
-        self.names[operation.name.index()] = Some(kind);
         Ok(made)
     }
 
-    /// What becomes of an operation. Taken out of the cache; [`Importer::operation`] puts it back.
-    fn kind(&mut self, operation: &Operation) -> Result<OpKind> {
-        if let Some(kind) = self.names[operation.name.index()].take() {
-            return Ok(kind);
+    fn kind(&mut self, operation: &Operation) -> Result<Rc<Kind<'s>>> {
+        if let Some(kind) = &self.kinds[operation.name.index()] {
+            return Ok(Rc::clone(kind));
         }
+        let factory = self.session.factory();
+        let row = self.bytecode.tables.op_row(operation.name);
+        let names = row.map_or(&[][..], |row| row.properties).iter().map(|name| factory.name(name.trim_end_matches('?').as_bytes()));
+        let kind = Rc::new(Kind { op: self.op_kind(operation)?, properties: names.collect() });
+        self.kinds[operation.name.index()] = Some(Rc::clone(&kind));
+        Ok(kind)
+    }
+
+    fn op_kind(&self, operation: &Operation) -> Result<OpKind> {
         let tables = &self.bytecode.tables;
         let text = tables.op_name_text(operation.name);
         match &text[..] {
@@ -137,14 +154,14 @@ impl<'s, 'a> Importer<'s, '_, 'a> {
     }
 
     /// All attributes but the inherent ones named in `except`.
-    fn attributes(&self, operation: &Operation, except: &[&str]) -> Result<Attributes<'s>> {
+    fn attributes(&self, operation: &Operation, kind: &Kind<'s>, except: &[&str]) -> Result<Attributes<'s>> {
         let tables = &self.bytecode.tables;
         let mut attributes = Attributes::new();
-        if let (Some(span), Some(row)) = (operation.properties, tables.op_row(operation.name)) {
-            for (name, value) in row.properties.iter().zip(&self.bytecode.tree.properties[span.range()]) {
-                let name = name.trim_end_matches('?');
-                if let Some(id) = value.filter(|_| !except.contains(&name)) {
-                    attributes.push((self.session.factory().name(name.as_bytes()), self.session.attribute(id)));
+        if let Some(span) = operation.properties {
+            for (name, value) in kind.properties.iter().zip(&self.bytecode.tree.properties[span.range()]) {
+                let is_own = !except.is_empty() && except.contains(&name.as_str());
+                if let Some(id) = value.filter(|_| !is_own) {
+                    attributes.push((*name, self.session.attribute(id)));
                 }
             }
         }
@@ -166,10 +183,10 @@ impl<'s, 'a> Importer<'s, '_, 'a> {
     }
 
     /// `func_v1` → `func.func`.
-    fn function_attributes(&self, operation: &Operation) -> Result<Attributes<'s>> {
+    fn function_attributes(&self, operation: &Operation, kind: &Kind<'s>) -> Result<Attributes<'s>> {
         const INHERENT: [&str; 5] = ["arg_attrs", "function_type", "res_attrs", "sym_name", "sym_visibility"];
         let factory = self.session.factory();
-        let mut attributes = self.attributes(operation, &INHERENT)?;
+        let mut attributes = self.attributes(operation, kind, &INHERENT)?;
         let mut set = |name: &str, value| attributes.push((factory.name(name.as_bytes()), value));
         set("sym_name", factory.string(self.string(operation, "sym_name")?));
         match self.string(operation, "sym_visibility")? {
@@ -210,9 +227,9 @@ impl<'s, 'a> Importer<'s, '_, 'a> {
     }
 
     /// `call_v1` → `func.call`.
-    fn call_attributes(&self, operation: &Operation) -> Result<Attributes<'s>> {
+    fn call_attributes(&self, operation: &Operation, kind: &Kind<'s>) -> Result<Attributes<'s>> {
         let factory = self.session.factory();
-        let mut attributes = self.attributes(operation, &["callee"])?;
+        let mut attributes = self.attributes(operation, kind, &["callee"])?;
         attributes.push((factory.name(b"callee"), factory.flat_symbol(self.string(operation, "callee")?)));
         Ok(attributes)
     }

@@ -564,6 +564,11 @@ impl<'s> Op<'s> {
         unsafe { mlirOperationMoveBefore(self.raw, other.raw) }
     }
 
+    /// Whether MLIR's verifier accepts the operation and everything inside it. If not, it emits a diagnostic.
+    pub fn verify(self) -> bool {
+        unsafe { mlirOperationVerify(self.raw) }
+    }
+
     /// A copy with everything inside, in no block.
     pub fn duplicate(self) -> Op<'s> {
         Op::new(unsafe { mlirOperationClone(self.raw) })

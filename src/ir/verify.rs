@@ -22,7 +22,7 @@ pub fn verify(program: &Program<'_, '_>) -> Result<()> {
             return Err(Error::format(format!("two symbols are named `{}`", String::from_utf8_lossy(name))));
         }
     }
-    let mut verifier = Verifier { program, symbols, rows: FxHashMap::default(), references: References::new(program) };
+    let mut verifier = Verifier { program, symbols, facts: FxHashMap::default(), references: References::new(program) };
     let mut stack: Vec<Op<'_>> = vec![program.module];
     let mut inner = Vec::new();
     while let Some(operation) = stack.pop() {
@@ -38,17 +38,53 @@ pub fn verify(program: &Program<'_, '_>) -> Result<()> {
 struct Verifier<'p, 's, 'a> {
     program: &'p Program<'s, 'a>,
     symbols: FxHashMap<&'s [u8], Op<'s>>,
-    rows: FxHashMap<super::Name<'s>, Option<&'static OpRow>>,
+    facts: FxHashMap<super::Name<'s>, Facts>,
     references: References,
 }
 
+/// What the name of an operation says about it.
+#[derive(Clone, Copy)]
+struct Facts {
+    rule: Rule,
+    regions: Option<u8>,
+}
+
+/// The rule of its own that an operation obeys.
+#[derive(Clone, Copy, PartialEq)]
+enum Rule {
+    Module,
+    Terminator,
+    Call,
+    Branches,
+    Loop,
+    Computation,
+    None,
+}
+
 impl<'s> Verifier<'_, 's, '_> {
+    fn facts(&mut self, name: super::Name<'s>) -> Facts {
+        *self.facts.entry(name).or_insert_with(|| {
+            let rule = match name.as_str() {
+                "builtin.module" => Rule::Module,
+                name if is_terminator(name) => Rule::Terminator,
+                "func.call" | "vhlo.call_v1" | "vhlo.composite_v1" | "vhlo.composite_v2" => Rule::Call,
+                "vhlo.case_v1" | "vhlo.if_v1" => Rule::Branches,
+                "vhlo.while_v1" => Rule::Loop,
+                "sdy.manual_computation" | "sdy.named_computation" => Rule::Computation,
+                _ => Rule::None,
+            };
+            let id = self.program.session.op_name_id(name).ok();
+            let row = id.and_then(|id| self.program.session.tables().op_row(id));
+            Facts { rule, regions: row.map(|row| row.regions).filter(|regions| *regions != OpRow::VARIADIC) }
+        })
+    }
+
     fn operation(&mut self, operation: Op<'s>) -> Result<()> {
         for operand in operation.operands() {
             self.dominance(operation, operand)?;
         }
-        let name = operation.name();
-        if is_terminator(name.as_str()) && operation.next().is_some() {
+        let facts = self.facts(operation.name());
+        if facts.rule == Rule::Terminator && operation.next().is_some() {
             return Err(self.broken(operation, "stands before the end of its block"));
         }
         let mut named = FxHashSet::default();
@@ -56,15 +92,13 @@ impl<'s> Verifier<'_, 's, '_> {
         if let Some(unknown) = named.into_iter().find(|name| !self.symbols.contains_key(&name[..])) {
             return Err(self.broken(operation, &format!("names `{}`, which is no symbol", String::from_utf8_lossy(&unknown))));
         }
-        if operation.region_count() > 0 {
-            self.regions(operation)?;
-        }
-        match name.as_str() {
-            "func.call" | "vhlo.call_v1" | "vhlo.composite_v1" | "vhlo.composite_v2" => self.call(operation),
-            "vhlo.case_v1" | "vhlo.if_v1" => self.branches(operation),
-            "vhlo.while_v1" => self.r#loop(operation),
-            "sdy.manual_computation" | "sdy.named_computation" => self.computation(operation),
-            _ => Ok(()),
+        self.regions(operation, facts)?;
+        match facts.rule {
+            Rule::Call => self.call(operation),
+            Rule::Branches => self.branches(operation),
+            Rule::Loop => self.r#loop(operation),
+            Rule::Computation => self.computation(operation),
+            Rule::Module | Rule::Terminator | Rule::None => Ok(()),
         }
     }
 
@@ -90,17 +124,13 @@ impl<'s> Verifier<'_, 's, '_> {
     }
 
     /// Regions are as many as the operation has, of one block each, which ends in a terminator.
-    fn regions(&mut self, operation: Op<'s>) -> Result<()> {
-        let name = operation.name();
-        if matches!(name.as_str(), "builtin.module") {
-            return Ok(());
+    fn regions(&self, operation: Op<'s>, facts: Facts) -> Result<()> {
+        let count = operation.region_count();
+        if facts.regions.is_some_and(|regions| usize::from(regions) != count) {
+            return Err(self.broken(operation, &format!("has {count} regions")));
         }
-        let row = *self.rows.entry(name).or_insert_with(|| {
-            let id = self.program.session.op_name_id(name).ok()?;
-            self.program.session.tables().op_row(id)
-        });
-        if row.is_some_and(|row| row.regions != OpRow::VARIADIC && usize::from(row.regions) != operation.region_count()) {
-            return Err(self.broken(operation, &format!("has {} regions", operation.region_count())));
+        if facts.rule == Rule::Module {
+            return Ok(());
         }
         for region in operation.regions() {
             let mut blocks = region.blocks();

@@ -42,7 +42,11 @@ fn run(program: &Program<'_, '_>, _options: &Options) -> Result<Changes> {
 }
 
 /// Whether a value of the program has a dynamic dimension.
-pub fn is_polymorphic(program: &Program<'_, '_>) -> Result<bool> {
+fn is_polymorphic(program: &Program<'_, '_>) -> Result<bool> {
+    let all = (0..program.session.tables().type_count()).map(|id| TypeId(id as u32));
+    if !all.into_iter().any(|id| is_dynamic(&program.session.tables(), id)) {
+        return Ok(false);
+    }
     let mut types: FxHashSet<Type<'_>> = FxHashSet::default();
     Program::walk(program.module, |operation| {
         types.extend(operation.results().map(|result| result.r#type()));

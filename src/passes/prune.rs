@@ -25,18 +25,12 @@ use crate::ir::{Calls, Op, Program};
 pub const PASS: Pass = Pass { name: "prune", summary: "Erase dead operations and the functions and meshes that nothing reaches", run };
 
 fn run(program: &Program<'_, '_>, _options: &Options) -> Result<Changes> {
-    let mut changes = Changes::default();
+    // Dead operations first: they may be the last to name a mesh.
+    let operations_removed = erase_dead(program);
     let unreachable = Calls::of(program)?.unreachable(program);
-    changes.symbols_removed += unreachable.len();
+    let symbols_removed = unreachable.len();
     unreachable.into_iter().for_each(Op::erase);
-    changes.operations_removed += erase_dead(program);
-    // Dead operations may have been the last to name a mesh.
-    if changes.operations_removed > 0 {
-        let unreachable = Calls::of(program)?.unreachable(program);
-        changes.symbols_removed += unreachable.len();
-        unreachable.into_iter().for_each(Op::erase);
-    }
-    Ok(changes)
+    Ok(Changes { operations_removed, symbols_removed, ..Changes::default() })
 }
 
 /// One walk backwards: whatever uses a value stands after it, so it was seen before.

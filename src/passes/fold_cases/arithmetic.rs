@@ -20,7 +20,6 @@ pub(super) fn fold<'s>(program: &Program<'s, '_>, operation: Op<'s>, position: u
     }
     let result = operation.result(0);
     let of = integer(program.session, result.r#type())?;
-    let is_int = |index: usize| integer(program.session, operation.operand(index).r#type());
     let value: i128 = match (name, operation.operand_count()) {
         // Whatever moves elements about: all of them are the same.
         ("broadcast_in_dim" | "broadcast" | "reshape" | "transpose" | "reverse" | "slice" | "builtin.unrealized_conversion_cast", 1) => {
@@ -37,7 +36,7 @@ pub(super) fn fold<'s>(program: &Program<'s, '_>, operation: Op<'s>, position: u
         ("abs", 1) => i128::from(operand(0)?).abs(),
         ("sign", 1) => i128::from(operand(0)?.signum()),
         ("clamp", 3) => clamp(operand(0)?, operand(1)?, operand(2)?),
-        ("compare", 2) => i128::from(compare(program, operation, is_int(0)?, operand(0)?, operand(1)?)?),
+        ("compare", 2) => i128::from(compare(program, operation, operand(0)?, operand(1)?)?),
         (name, 2) => binary(name, of, operand(0)?, operand(1)?)?,
         _ => return None,
     };
@@ -71,7 +70,7 @@ fn binary(name: &str, of: Integer, left: i64, right: i64) -> Option<i128> {
 }
 
 /// Codes of `comparison_direction_v1`: EQ, NE, GE, GT, LE, LT.
-fn compare(program: &Program<'_, '_>, operation: Op<'_>, _of: Integer, left: i64, right: i64) -> Option<bool> {
+fn compare(program: &Program<'_, '_>, operation: Op<'_>, left: i64, right: i64) -> Option<bool> {
     let id = program.session.attribute_id(operation.attribute("comparison_direction")?).ok()?;
     let tables = program.session.tables();
     let entry = tables.attribute(id);

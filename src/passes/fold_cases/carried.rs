@@ -2,45 +2,95 @@
 
 use rustc_hash::FxHashMap;
 
-use super::super::platform_value::{decided, known, make};
-use super::Changes;
-use super::local::{Worklist, malformed};
+use super::super::platform_value::{decided, known};
+use super::Folding;
+use super::local::malformed;
 use crate::bytecode::{Code, Entry, Field, code, dialect};
 use crate::error::{Error, Result};
 use crate::ir::functions::{rebuild_without, without};
 use crate::ir::{Block, Definition, Op, Program, Value};
 
-/// Drops what a `while` carries unchanged and the platform decides. Returns false if there is none.
-pub(super) fn drop_from_loop<'s>(
-    program: &Program<'s, '_>,
-    operation: Op<'s>,
-    worklist: &mut Worklist<'s>,
-    changes: &mut Changes,
-) -> Result<bool> {
-    let blocks: Vec<_> = operation.regions().filter_map(|region| region.first_block()).collect();
-    let [condition, body] = blocks[..] else {
-        return Err(malformed(program, operation, "has no condition or no body"));
-    };
-    let terminator = body.last().filter(|last| last.operand_count() == operation.operand_count());
-    let terminator = terminator.ok_or_else(|| malformed(program, operation, "has a body that does not return what it carries"))?;
-    let unchanged = unchanged(program, operation, body, terminator);
-    if unchanged.is_empty() {
-        return Ok(false);
-    }
-    let positions: Vec<usize> = unchanged.iter().map(|(position, _)| *position).collect();
-    for (position, value) in &unchanged {
-        for block in [condition, body] {
-            replace_argument(program, block, *position, *value, worklist)?;
+impl<'s> Folding<'_, 's, '_> {
+    /// Drops what a `while` carries unchanged and the platform decides. Returns false if there is none.
+    pub(super) fn drop_from_loop(&mut self, operation: Op<'s>) -> Result<bool> {
+        let program = self.program;
+        let blocks: Vec<_> = operation.regions().filter_map(|region| region.first_block()).collect();
+        let [condition, body] = blocks[..] else {
+            return Err(malformed(program, operation, "has no condition or no body"));
+        };
+        let terminator = body.last().filter(|last| last.operand_count() == operation.operand_count());
+        let terminator = terminator.ok_or_else(|| malformed(program, operation, "has a body that does not return what it carries"))?;
+        let unchanged = unchanged(program, operation, body, terminator);
+        if unchanged.is_empty() {
+            return Ok(false);
         }
-        replace_result(program, operation, *position, *value, worklist)?;
+        let positions: Vec<usize> = unchanged.iter().map(|(position, _)| *position).collect();
+        for (position, value) in &unchanged {
+            for block in [condition, body] {
+                self.replace_argument(block, *position, *value)?;
+            }
+            self.replace_result(operation, *position, *value)?;
+        }
+        terminator.set_operands(&without(terminator.operands().collect(), &positions));
+        for block in [condition, body] {
+            positions.iter().rev().for_each(|position| block.erase_argument(*position));
+        }
+        rebuild_without(program.session, operation, &positions, &positions)?;
+        self.changes.arguments_dropped += positions.len();
+        Ok(true)
     }
-    terminator.set_operands(&without(terminator.operands().collect(), &positions));
-    for block in [condition, body] {
-        positions.iter().rev().for_each(|position| block.erase_argument(*position));
+
+    /// Drops what a manual computation takes and the platform decides.
+    pub(super) fn drop_from_manual_computation(&mut self, operation: Op<'s>) -> Result<bool> {
+        let body = operation.regions().next().and_then(|region| region.first_block());
+        let body = body.filter(|body| body.argument_count() == operation.operand_count());
+        let body = body.ok_or_else(|| malformed(self.program, operation, "has a body that does not take its operands"))?;
+        let decided = operation.operands().enumerate().filter_map(|(position, operand)| Some((position, decided(operand)?)));
+        let decided: Vec<(usize, i64)> = decided.collect();
+        let positions: Vec<usize> = decided.iter().map(|(position, _)| *position).collect();
+        for (position, value) in &decided {
+            self.replace_argument(body, *position, *value)?;
+        }
+        drop_shardings(self.program, operation, "in_shardings", &positions)?;
+        positions.iter().rev().for_each(|position| body.erase_argument(*position));
+        rebuild_without(self.program.session, operation, &positions, &[])?;
+        self.changes.arguments_dropped += positions.len();
+        Ok(true)
     }
-    rebuild_without(program.session, operation, &positions, &positions)?;
-    changes.arguments_dropped += positions.len();
-    Ok(true)
+
+    /// Drops a result of a manual computation that the platform decides, given its `sdy.return`. Returns false if that belongs to something else.
+    pub(super) fn drop_result_of_manual_computation(&mut self, terminator: Op<'s>, position: usize) -> Result<bool> {
+        let Some(operation) = terminator.parent().filter(|parent| parent.is("sdy.manual_computation")) else { return Ok(false) };
+        let value = decided(terminator.operand(position)).ok_or_else(|| Error::bug("a marker without a value"))?;
+        if position >= operation.result_count() {
+            return Err(malformed(self.program, operation, "returns more than its results"));
+        }
+        self.replace_result(operation, position, value)?;
+        drop_shardings(self.program, operation, "out_shardings", &[position])?;
+        terminator.set_operands(&without(terminator.operands().collect(), &[position]));
+        rebuild_without(self.program.session, operation, &[], &[position])?;
+        self.changes.arguments_dropped += 1;
+        Ok(true)
+    }
+
+    /// Puts a marker at the start of a block in place of one of its arguments.
+    fn replace_argument(&mut self, block: Block<'s>, position: usize, value: i64) -> Result<()> {
+        if position >= block.argument_count() {
+            return Err(Error::format("a region takes fewer arguments than its operation has operands"));
+        }
+        let argument = block.argument(position);
+        if !argument.has_uses() {
+            return Ok(());
+        }
+        let first = block.first().ok_or_else(|| Error::bug("a block without a terminator"))?;
+        self.put(argument, value, None, first)
+    }
+
+    /// Puts a marker before an operation in place of one of its results.
+    fn replace_result(&mut self, operation: Op<'s>, position: usize, value: i64) -> Result<()> {
+        let result = operation.result(position);
+        if result.has_uses() { self.put(result, value, None, operation) } else { Ok(()) }
+    }
 }
 
 /// The positions that start with a decided value and keep it, each with the value.
@@ -82,92 +132,6 @@ fn origin(mut value: Value<'_>) -> Value<'_> {
             _ => return value,
         }
     }
-}
-
-/// Drops what a manual computation takes and the platform decides. Returns false if there is none.
-pub(super) fn drop_from_manual_computation<'s>(
-    program: &Program<'s, '_>,
-    operation: Op<'s>,
-    worklist: &mut Worklist<'s>,
-    changes: &mut Changes,
-) -> Result<bool> {
-    let body = body_of(program, operation)?;
-    let decided = operation.operands().enumerate().filter_map(|(position, operand)| Some((position, decided(operand)?)));
-    let decided: Vec<(usize, i64)> = decided.collect();
-    let positions: Vec<usize> = decided.iter().map(|(position, _)| *position).collect();
-    for (position, value) in &decided {
-        replace_argument(program, body, *position, *value, worklist)?;
-    }
-    drop_shardings(program, operation, "in_shardings", &positions)?;
-    positions.iter().rev().for_each(|position| body.erase_argument(*position));
-    rebuild_without(program.session, operation, &positions, &[])?;
-    changes.arguments_dropped += positions.len();
-    Ok(true)
-}
-
-/// Drops a result of a manual computation that the platform decides, given its `sdy.return`.
-pub(super) fn drop_result_of_manual_computation<'s>(
-    program: &Program<'s, '_>,
-    terminator: Op<'s>,
-    position: usize,
-    worklist: &mut Worklist<'s>,
-    changes: &mut Changes,
-) -> Result<bool> {
-    let Some(operation) = terminator.parent().filter(|parent| parent.is("sdy.manual_computation")) else { return Ok(false) };
-    let value = decided(terminator.operand(position)).ok_or_else(|| Error::bug("a marker without a value"))?;
-    if position >= operation.result_count() {
-        return Err(malformed(program, operation, "returns more than its results"));
-    }
-    replace_result(program, operation, position, value, worklist)?;
-    drop_shardings(program, operation, "out_shardings", &[position])?;
-    terminator.set_operands(&without(terminator.operands().collect(), &[position]));
-    rebuild_without(program.session, operation, &[], &[position])?;
-    changes.arguments_dropped += 1;
-    Ok(true)
-}
-
-fn body_of<'s>(program: &Program<'s, '_>, operation: Op<'s>) -> Result<Block<'s>> {
-    let body = operation.regions().next().and_then(|region| region.first_block());
-    let body = body.filter(|body| body.argument_count() == operation.operand_count());
-    body.ok_or_else(|| malformed(program, operation, "has a body that does not take its operands"))
-}
-
-/// Puts a marker at the start of a block in place of one of its arguments.
-fn replace_argument<'s>(
-    program: &Program<'s, '_>,
-    block: Block<'s>,
-    position: usize,
-    value: i64,
-    worklist: &mut Worklist<'s>,
-) -> Result<()> {
-    if position >= block.argument_count() {
-        return Err(Error::format("a region takes fewer arguments than its operation has operands"));
-    }
-    let argument = block.argument(position);
-    if argument.has_uses() {
-        let first = block.first().ok_or_else(|| Error::bug("a block without a terminator"))?;
-        let marker = make(program, argument.r#type(), value, None, first)?;
-        argument.replace_uses(marker.result(0));
-        worklist.insert(marker);
-    }
-    Ok(())
-}
-
-/// Puts a marker before an operation in place of one of its results.
-fn replace_result<'s>(
-    program: &Program<'s, '_>,
-    operation: Op<'s>,
-    position: usize,
-    value: i64,
-    worklist: &mut Worklist<'s>,
-) -> Result<()> {
-    let result = operation.result(position);
-    if result.has_uses() {
-        let marker = make(program, result.r#type(), value, None, operation)?;
-        result.replace_uses(marker.result(0));
-        worklist.insert(marker);
-    }
-    Ok(())
 }
 
 /// Drops elements of a `sharding_per_value`, whichever of its two encodings it has.
