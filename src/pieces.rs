@@ -28,7 +28,10 @@ impl Piece<'_> {
 #[derive(Debug, Clone, Default)]
 pub struct Pieces<'a> {
     pieces: Vec<Piece<'a>>,
-    len: u64,
+    /// The last bytes, which more may follow.
+    tail: Vec<u8>,
+    /// How many bytes stand before the tail.
+    before_tail: u64,
 }
 
 impl<'a> Pieces<'a> {
@@ -39,12 +42,13 @@ impl<'a> Pieces<'a> {
 
     /// The bytes of `bytes`, borrowed whatever their length.
     pub fn borrowed(bytes: &'a [u8]) -> Self {
-        Self { pieces: vec![Piece::Borrowed(bytes)], len: bytes.len() as u64 }
+        Self { pieces: vec![Piece::Borrowed(bytes)], tail: Vec::new(), before_tail: bytes.len() as u64 }
     }
 
     /// The bytes, if they are one slice of the input.
     pub fn as_borrowed(&self) -> Option<&'a [u8]> {
         match self.pieces[..] {
+            _ if !self.tail.is_empty() => None,
             [] => Some(&[]),
             [Piece::Borrowed(bytes)] => Some(bytes),
             _ => None,
@@ -53,29 +57,28 @@ impl<'a> Pieces<'a> {
 
     /// How many bytes there are.
     pub fn len(&self) -> u64 {
-        self.len
+        self.before_tail + self.tail.len() as u64
     }
 
     /// Whether there are no bytes.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// The pieces in order.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        self.pieces.iter().map(Piece::as_bytes)
+        let tail = Some(&self.tail[..]).filter(|tail| !tail.is_empty());
+        self.pieces.iter().map(Piece::as_bytes).chain(tail)
     }
 
     /// Appends one byte.
     pub fn push(&mut self, byte: u8) {
-        self.owned_end().push(byte);
-        self.len += 1;
+        self.tail.push(byte);
     }
 
     /// Appends a copy of `bytes`.
     pub fn extend_copied(&mut self, bytes: &[u8]) {
-        self.owned_end().extend_from_slice(bytes);
-        self.len += bytes.len() as u64;
+        self.tail.extend_from_slice(bytes);
     }
 
     /// Appends `bytes`, borrowed where that pays.
@@ -83,22 +86,33 @@ impl<'a> Pieces<'a> {
         if bytes.len() < BORROW_FROM {
             return self.extend_copied(bytes);
         }
-        self.pieces.push(Piece::Borrowed(bytes));
-        self.len += bytes.len() as u64;
+        self.push_piece(Piece::Borrowed(bytes));
     }
 
     /// Appends all of `other`.
     pub fn append(&mut self, other: Pieces<'a>) {
         for piece in other.pieces {
             match piece {
-                Piece::Owned(bytes) if bytes.len() >= BORROW_FROM => {
-                    self.len += bytes.len() as u64;
-                    self.pieces.push(Piece::Owned(bytes));
-                }
-                Piece::Owned(bytes) => self.extend_copied(&bytes),
-                Piece::Borrowed(bytes) => self.extend_borrowed(bytes),
+                Piece::Owned(bytes) if bytes.len() < BORROW_FROM => self.extend_copied(&bytes),
+                Piece::Borrowed(bytes) if bytes.len() < BORROW_FROM => self.extend_copied(bytes),
+                large => self.push_piece(large),
             }
         }
+        if self.tail.is_empty() && other.tail.len() >= BORROW_FROM {
+            self.tail = other.tail;
+        } else {
+            self.extend_copied(&other.tail);
+        }
+    }
+
+    fn push_piece(&mut self, piece: Piece<'a>) {
+        let length = piece.as_bytes().len() as u64;
+        if !self.tail.is_empty() {
+            self.before_tail += self.tail.len() as u64;
+            self.pieces.push(Piece::Owned(std::mem::take(&mut self.tail)));
+        }
+        self.before_tail += length;
+        self.pieces.push(piece);
     }
 
     /// Writes every byte.
@@ -108,19 +122,9 @@ impl<'a> Pieces<'a> {
 
     /// All bytes in one vector: a copy of everything, constants included.
     pub fn to_vec(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(self.len as usize);
+        let mut bytes = Vec::with_capacity(self.len() as usize);
         self.iter().for_each(|piece| bytes.extend_from_slice(piece));
         bytes
-    }
-
-    fn owned_end(&mut self) -> &mut Vec<u8> {
-        if !matches!(self.pieces.last(), Some(Piece::Owned(_))) {
-            self.pieces.push(Piece::Owned(Vec::new()));
-        }
-        match self.pieces.last_mut() {
-            Some(Piece::Owned(bytes)) => bytes,
-            _ => unreachable!("an owned piece was pushed above"),
-        }
     }
 }
 
@@ -129,7 +133,7 @@ impl PartialEq for Pieces<'_> {
     fn eq(&self, other: &Self) -> bool {
         let mut others = other.iter();
         let mut theirs: &[u8] = &[];
-        self.len == other.len
+        self.len() == other.len()
             && self.iter().all(|mut mine| {
                 while !mine.is_empty() {
                     if theirs.is_empty() {

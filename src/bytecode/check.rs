@@ -1,6 +1,6 @@
 //! What the encoding allows and the format forbids: shapes, element data, kinds of types. MLIR's C++ reader leaves these unchecked.
 
-use super::tables::{AttributeId, Code, Entry, Field, OpNameId, Tables, TypeId, dialect};
+use super::tables::{AttributeId, Code, Entry, Field, OpNameId, OpRow, Tables, TypeId, dialect};
 use super::tree::{OpTree, Span};
 use super::{builtin, vhlo};
 use crate::error::{Error, Result};
@@ -101,13 +101,9 @@ enum ElementSize {
 
 /// Checks one entry whose references are already in the tables.
 pub(super) fn entry(entry: &Entry<'_>, is_type: bool, tables: &Tables<'_>) -> Result<()> {
-    if let Some(mut dimensions) = shape(entry).filter(|_| is_type) {
-        if let Some(dimension) = dimensions.find(|dimension| *dimension < 0 && *dimension != i64::MIN) {
-            return Err(Error::format(format!("a tensor type has the dimension {dimension}")));
-        }
-    }
     if is_type {
-        return Ok(());
+        let negative = shape(entry).and_then(|mut shape| shape.find(|dimension| *dimension < 0 && *dimension != i64::MIN));
+        return negative.map_or(Ok(()), |dimension| Err(Error::format(format!("a tensor type has the dimension {dimension}"))));
     }
     if entry.is(dialect::VHLO, vhlo::code::TENSOR) {
         return tensor(entry, tables);
@@ -141,18 +137,23 @@ fn tensor(entry: &Entry<'_>, tables: &Tables<'_>) -> Result<()> {
     Err(Error::format(format!("a constant of {count} elements has {length} bytes of data")))
 }
 
-/// Checks what any later step takes for granted of an operation: that its attributes are a dictionary, and a constant's value is one.
+/// Checks what any later step takes for granted of an operation: that its attributes are a dictionary, that its
+/// properties are there, and that a constant's value is a tensor.
 pub(super) fn operation(
+    version: u64,
     tables: &Tables<'_>,
     tree: &OpTree,
     name: OpNameId,
-    attributes: Option<AttributeId>,
-    properties: Option<Span>,
+    (attributes, properties): (Option<AttributeId>, Option<Span>),
 ) -> Result<()> {
     let is_dictionary =
         |id| tables.attribute(id).code == Code::Text || tables.attribute(id).is(dialect::BUILTIN, builtin::code::DICTIONARY);
     if attributes.is_some_and(|id| !is_dictionary(id)) {
         return Err(Error::format("the attributes of an operation are no dictionary"));
+    }
+    let wants_properties = |row: &OpRow| row.properties.iter().any(|property| !property.ends_with('?'));
+    if version >= 5 && properties.is_none() && tables.op_row(name).is_some_and(wants_properties) {
+        return Err(Error::format(format!("the properties of a `{}` are missing", tables.op_name_text(name))));
     }
     let op_name = tables.op_name(name);
     if op_name.dialect != dialect::VHLO || &*op_name.name != b"constant_v1" {

@@ -364,6 +364,12 @@ impl<'a> Tables<'a> {
         OpNameId(index as u32)
     }
 
+    /// The operation name, where there is one.
+    pub fn find_op_name(&self, dialect: DialectId, name: &[u8]) -> Option<OpNameId> {
+        let name = OpName { dialect, name: Cow::Borrowed(name) };
+        self.op_names.get_index_of(&name).map(|index| OpNameId(index as u32))
+    }
+
     /// The builtin attribute of an unknown location.
     pub fn unknown_location(&mut self) -> AttributeId {
         self.intern_attribute(Entry::new(dialect::BUILTIN, builtin::code::LOC_UNKNOWN, []))

@@ -50,7 +50,7 @@ impl<'a> Emitter<'a> {
     }
 
     fn align(&mut self, alignment: u64) {
-        while self.pieces.len() % alignment.max(1) != 0 {
+        while !self.pieces.len().is_multiple_of(alignment.max(1)) {
             self.byte(PADDING);
         }
         self.alignment = self.alignment.max(alignment);
@@ -61,7 +61,7 @@ impl<'a> Emitter<'a> {
         let mut head = Emitter::default();
         head.varint(body.pieces.len());
         let start = self.pieces.len() + 1 + head.pieces.len();
-        let needs_padding = body.alignment > 1 && start % body.alignment != 0;
+        let needs_padding = body.alignment > 1 && !start.is_multiple_of(body.alignment);
         self.byte(if needs_padding { id | 0x80 } else { id });
         self.pieces.append(head.pieces);
         if needs_padding {
@@ -181,7 +181,10 @@ impl<'b, 'a> Writer<'b, 'a> {
                 out.byte(0);
                 return Ok(());
             }
-            _ => return Err(Error::bug("an entry of unknown encoding reached the writer")),
+            (Code::Opaque, _) => {
+                return Err(Error::unsupported("the module holds an attribute or type in an encoding that is not known here"));
+            }
+            (Code::Text, _) => return Err(Error::bug("a textual entry that is no text")),
         };
         let row = entry_row(entry.dialect, is_type, code).ok_or_else(|| Error::bug(format!("no table row for code {code}")))?;
         out.varint(u64::from(code));
@@ -331,7 +334,7 @@ impl<'b, 'a> Writer<'b, 'a> {
         }
         if let Some(span) = operation.properties {
             let blob = self.property_blob(operation, span);
-            out.varint(properties.number(blob));
+            out.varint(properties.number(&blob));
         }
         if operation.results.len > 0 {
             out.varint(u64::from(operation.results.len));
@@ -503,8 +506,9 @@ struct Properties {
 }
 
 impl Properties {
-    fn number(&mut self, blob: Vec<u8>) -> u64 {
-        self.blobs.insert_full(blob).0 as u64
+    fn number(&mut self, blob: &[u8]) -> u64 {
+        let known = self.blobs.get_index_of(blob);
+        known.unwrap_or_else(|| self.blobs.insert_full(blob.to_vec()).0) as u64
     }
 
     fn section<'a>(&self) -> Emitter<'a> {

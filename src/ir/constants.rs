@@ -126,10 +126,8 @@ pub fn make_constant<'s>(session: &'s Session<'_>, of: Type<'s>, value: i64, pos
 
 /// Integers narrower than a byte have their high bits zero.
 fn mask_unused(mut bytes: Vec<u8>, width: u32) -> Vec<u8> {
-    if let [byte] = &mut bytes[..] {
-        if (2..8).contains(&width) {
-            *byte &= (1 << width) - 1;
-        }
+    if let Some(byte) = bytes.first_mut().filter(|_| (2..8).contains(&width)) {
+        *byte &= (1 << width) - 1;
     }
     bytes
 }

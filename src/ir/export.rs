@@ -233,16 +233,24 @@ impl<'s, 'a> Exporter<'s, 'a> {
         let row = row.filter(|row| self.session.version >= 5 && !row.properties.is_empty());
         if let Some(row) = row {
             let start = self.tree.properties.len();
+            // Both lists ascend, so one look at each suffices.
+            let mut discardable = Vec::new();
+            let mut given = attributes.drain(..).peekable();
             for property in row.properties {
-                let found = attributes.iter().position(|(name, _)| *name == property.trim_end_matches('?').as_bytes());
-                let value = found.map(|position| attributes.remove(position).1);
+                let wanted = property.trim_end_matches('?').as_bytes();
+                while let Some(other) = given.next_if(|(name, _)| *name < wanted) {
+                    discardable.push(other);
+                }
+                let value = given.next_if(|(name, _)| *name == wanted).map(|(_, value)| value);
                 if value.is_none() && !property.ends_with('?') {
                     let place = self.session.place(operation);
                     return Err(Error::bug(format!("`{}` at {place} lost its `{property}`", operation.name_str())));
                 }
                 self.tree.properties.push(value);
             }
+            discardable.extend(given);
             properties = Some(Span::new(start, row.properties.len()));
+            attributes = discardable;
         }
         if attributes.is_empty() {
             return Ok((name, None, properties));

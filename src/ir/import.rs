@@ -12,8 +12,14 @@ use crate::error::{Error, Result};
 /// Refuses what no pass could treat rightly: operations of vhlo that are not known, control flow between blocks, one name both inherent and discardable.
 pub fn import<'s, 'a>(session: &'s Session<'a>, bytecode: &Bytecode<'a>) -> Result<Program<'s, 'a>> {
     let tree = &bytecode.tree;
-    let mut importer =
-        Importer { session, bytecode, values: vec![None; tree.value_types.len()], kinds: vec![None; bytecode.tables.op_name_count()] };
+    let mut importer = Importer {
+        session,
+        bytecode,
+        values: vec![None; tree.value_types.len()],
+        operands: Vec::new(),
+        results: Vec::new(),
+        kinds: vec![None; bytecode.tables.op_name_count()],
+    };
     let mut blocks: Vec<(Block<'s>, u32, u32)> = Vec::new();
     let top = tree.operations.first().ok_or_else(|| Error::format("the file holds no module"))?;
     if bytecode.op_name(top) != "builtin.module" {
@@ -45,6 +51,9 @@ struct Importer<'s, 'b, 'a> {
     session: &'s Session<'a>,
     bytecode: &'b Bytecode<'a>,
     values: Vec<Option<Value<'s>>>,
+    /// The operands and the types of the results of one operation, kept for the next.
+    operands: Vec<Value<'s>>,
+    results: Vec<Type<'s>>,
     /// What becomes of operations, by the table's names.
     kinds: Vec<Option<Rc<Kind<'s>>>>,
 }
@@ -80,8 +89,11 @@ impl<'s, 'a> Importer<'s, '_, 'a> {
             return Err(self.refuse(operation, "branches between blocks"));
         }
         let kind = self.kind(operation)?;
-        let operands = self.operands(operation)?;
-        let results: Vec<_> = operation.results.range().map(|value| session.r#type(tree.value_types[value])).collect();
+        let mut operands = std::mem::take(&mut self.operands);
+        self.operands_of(operation, &mut operands)?;
+        let mut results = std::mem::take(&mut self.results);
+        results.clear();
+        results.extend(operation.results.range().map(|value| session.r#type(tree.value_types[value])));
         let (name, attributes) = match &kind.op {
             OpKind::Function => ("func.func", self.function_attributes(operation, &kind)?),
             // MLIR takes an operation that it does not know for a possible symbol table if it has one region, and then finds no callee from inside.
@@ -105,6 +117,7 @@ impl<'s, 'a> Importer<'s, '_, 'a> {
         if let OpKind::Other(_) = kind.op {
             session.know_op_name(made.name(), operation.name);
         }
+        (self.operands, self.results) = (operands, results);
         for (value, result) in operation.results.range().zip(made.results()) {
             self.values[value] = Some(result);
         }
@@ -145,12 +158,13 @@ impl<'s, 'a> Importer<'s, '_, 'a> {
         Ok(OpKind::Other(text))
     }
 
-    fn operands(&self, operation: &Operation) -> Result<Vec<Value<'s>>> {
-        let values = self.bytecode.tree.operands_of(operation).iter().map(|value| self.values[value.index()]);
-        values.collect::<Option<_>>().ok_or_else(|| {
-            let place = super::place(&self.bytecode.tables, operation.location);
-            Error::format(format!("`{}` at {place} uses a value before its definition", self.bytecode.op_name(operation)))
-        })
+    fn operands_of(&self, operation: &Operation, operands: &mut Vec<Value<'s>>) -> Result<()> {
+        operands.clear();
+        for value in self.bytecode.tree.operands_of(operation) {
+            let value = self.values[value.index()].ok_or_else(|| self.refuse(operation, "an operand that is defined after it"))?;
+            operands.push(value);
+        }
+        Ok(())
     }
 
     /// All attributes but the inherent ones named in `except`.

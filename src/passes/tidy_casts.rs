@@ -31,6 +31,9 @@ pub const PASS: Pass = Pass { name: "tidy-casts", summary: "Put conversion casts
 
 fn run(program: &Program<'_, '_>, _options: &Options) -> Result<Changes> {
     let mut casts = Vec::new();
+    if program.session.tables().find_op_name(dialect::BUILTIN, b"unrealized_conversion_cast").is_none() {
+        return Ok(Changes::default());
+    }
     Program::walk(program.module, |operation| {
         if is_cast(operation) {
             casts.push(operation);
