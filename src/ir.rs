@@ -39,6 +39,8 @@ pub struct Session<'a> {
     entries: RefCell<Entries<'a>>,
     diagnostics: Rc<RefCell<Vec<String>>>,
     version: u64,
+    /// Whether the writer of the module reverses the uses of block arguments.
+    reverses_argument_uses: bool,
 }
 
 impl<'a> Session<'a> {
@@ -56,7 +58,13 @@ impl<'a> Session<'a> {
             sink.borrow_mut().push(diagnostic.to_string());
             true
         });
-        Self { context, entries: RefCell::new(Entries::new(bytecode.tables.clone())), diagnostics, version: bytecode.version }
+        Self {
+            context,
+            entries: RefCell::new(Entries::new(bytecode.tables.clone())),
+            diagnostics,
+            version: bytecode.version,
+            reverses_argument_uses: bytecode.producer.starts_with(b"StableHLO_v1.8."),
+        }
     }
 
     /// The melior context.

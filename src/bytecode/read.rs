@@ -591,6 +591,9 @@ struct Frame {
     visible: usize,
 }
 
+/// Most items in the dictionaries of operations for each byte of the IR section. Operations take five bytes or more, and have up to 17 attributes.
+const ITEMS_PER_BYTE: usize = 16;
+
 /// Reads the IR section with an explicit stack.
 struct CodeReader<'t, 'a> {
     version: u64,
@@ -609,6 +612,8 @@ struct CodeReader<'t, 'a> {
     defined: Vec<bool>,
     /// Bytes of the IR section. Every region, block and value takes one of them, however deep it is.
     bytes: usize,
+    /// Items of the dictionaries of all operations so far, each dictionary as often as it is named.
+    items: usize,
     /// Pairs of a use-list order that need the number of uses, which is known at the end.
     pending_orders: Vec<(ValueId, bool, Vec<u64>, u64)>,
     unreadable: Option<String>,
@@ -638,6 +643,7 @@ impl<'t, 'a> CodeReader<'t, 'a> {
             frames: Vec::new(),
             defined: Vec::new(),
             bytes: 0,
+            items: 0,
             pending_orders: Vec::new(),
             unreadable: None,
         }
@@ -682,6 +688,12 @@ impl<'t, 'a> CodeReader<'t, 'a> {
         }
         let location = self.attribute(reader)?;
         let attributes = if mask & mask::ATTRIBUTES != 0 { Some(self.attribute(reader)?) } else { None };
+        // Operations may share a dictionary, but whoever looks at them looks at it each time.
+        self.items += attributes.map_or(0, |id| self.tables.attribute(id).fields.len() / 2);
+        if self.items > ITEMS_PER_BYTE * self.bytes {
+            let message = format!("the attributes of operations add up to {} in an IR section of {} bytes", self.items, self.bytes);
+            return Err(Error::format(message).at(start));
+        }
         let properties = if mask & mask::PROPERTIES != 0 { self.read_properties(reader, name)? } else { None };
         let mut results = Span::default();
         if mask & mask::RESULTS != 0 {

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::raw::{Attribute, Factory, Name, Type, Value};
+use super::raw::{Attribute, Definition, Factory, Name, Type, Value};
 use super::{Op, Session};
 use crate::bytecode::{AttributeId, Bytes, Code, Entry, Field, OpNameId, Tables, TypeId, code, dialect};
 use crate::error::{Error, Result};
@@ -390,17 +390,23 @@ impl<'a> Session<'a> {
     }
 
     /// The order of a value's uses in memory, where it is not the order of the text: as it was read, or, once a pass changed something, as JAX's
-    /// writer leaves it. That one reverses the uses of a cast from the builtin types of Shardy's operations to vhlo.
+    /// writer leaves it. That one reverses the uses of a cast from the builtin types of Shardy's operations to vhlo, and, in JAX 0.4.36 to 0.4.38
+    /// (StableHLO 1.8), those of every block argument.
     pub(super) fn use_order(&self, value: Value<'_>) -> Option<Vec<u32>> {
         let entries = self.entries.borrow();
         if !entries.has_changed {
             return entries.use_orders.get(&value.lasting()).cloned();
         }
-        let cast = value.defining_op().filter(|operation| operation.is("builtin.unrealized_conversion_cast"))?;
-        let id = entries.type_ids.get(&value.r#type().lasting())?;
-        let is_to_vhlo = entries.tables.r#type(*id).dialect == dialect::VHLO && cast.operand_count() == 1;
-        let count = value.uses().count() as u32;
-        (is_to_vhlo && count > 1).then(|| (0..count).rev().collect())
+        let is_reversed = match value.definition() {
+            Definition::Argument(..) => self.reverses_argument_uses,
+            Definition::Result(operation, _) => {
+                let is_cast = operation.is("builtin.unrealized_conversion_cast") && operation.operand_count() == 1;
+                let id = entries.type_ids.get(&value.r#type().lasting()).filter(|_| is_cast);
+                id.is_some_and(|id| entries.tables.r#type(*id).dialect == dialect::VHLO)
+            }
+        };
+        let count = if is_reversed { value.uses().count() as u32 } else { 0 };
+        (count > 1).then(|| (0..count).rev().collect())
     }
 
     /// Notes that a pass changed the module. The orders of uses that were read no longer hold; they have no meaning, so nothing is lost.
