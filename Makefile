@@ -28,7 +28,8 @@ demo: build
 test:
 	@scripts/setup
 	cargo build
-	cargo test
+	@python=$$(scripts/python-env | cut -d' ' -f2) && "$$python" scripts/extract-backcompat '$(TARGET)/backcompat'
+	JAXPRISM_JAX_BACKCOMPAT='$(TARGET)/backcompat' cargo test
 	@scripts/acceptance '$(TARGET)/debug/jaxprism' --newest 2
 
 jax-matrix:
@@ -38,7 +39,7 @@ jax-matrix:
 
 bless:
 	@scripts/setup
-	BLESS=1 cargo test --test golden
+	BLESS=1 cargo test --test cli
 	@git status --short testdata/golden
 
 lint:
