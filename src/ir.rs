@@ -107,7 +107,7 @@ pub struct Program<'s, 'a> {
 impl<'s, 'a> Program<'s, 'a> {
     /// The block of the module's functions.
     pub fn body(&self) -> Result<Block<'s>> {
-        self.module.regions().next().and_then(Region::first_block).ok_or_else(|| Error::bug("the module has no body"))
+        self.module.regions().next().and_then(Region::first_block).ok_or_else(|| Error::format("the module has no body"))
     }
 
     /// The functions, in order.

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::bytecode::Bytecode;
 use crate::container::{Exported, Platform};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::ir::{Session, export, import, verify};
 use crate::passes::{Changes, Options, PASSES, Pass, run_pipeline};
 use crate::pieces::Pieces;
@@ -247,10 +247,21 @@ pub fn rewrite<'a>(bytecode: &Bytecode<'a>, passes: &[&'static Pass], options: &
     verify(&program)?;
     let mut module = program.module.into_module().ok_or_else(|| Error::bug("the module is none to MLIR"))?;
     let mut changes = Changes::default();
-    for run in run_pipeline(&session, &mut module, passes, options)? {
+    for run in run_pipeline(&session, &mut module, passes, options).map_err(|error| blame(bytecode, error))? {
         changes += run.changes;
     }
     Ok((export(&program, bytecode)?, changes))
+}
+
+/// A failure of ours is the input's fault after all if MLIR's verifier refuses the module as it was read. That is looked at only now: it takes as long as
+/// a pass.
+fn blame(bytecode: &Bytecode<'_>, error: Error) -> Error {
+    if error.kind() != ErrorKind::Bug {
+        return error;
+    }
+    let session = Session::new(bytecode);
+    let is_sound = import(&session, bytecode).is_ok_and(|program| program.module.verify());
+    if is_sound { error } else { Error::format(format!("MLIR refuses the module: {}", session.take_diagnostics().join("; "))) }
 }
 
 /// Maps `work` over `items`, as many at a time as there are processors, and returns the results in order.

@@ -544,8 +544,8 @@ fn dictionaries_that_many_operations_share() {
         File::new().attributes(&[builtin(&[2, 7]), dictionary(items)], &[]).module(0, &operations)
     };
     file(40).is_read();
-    let message = "the attributes of operations add up to 1000 in an IR section of 51 bytes";
-    file(100).is_refused(message, IR, FIRST + 9 * 4);
+    let message = "the attributes of operations add up to 900 in an IR section of 51 bytes";
+    file(100).is_refused(message, IR, FIRST + 8 * 4);
 }
 
 /// What is read, but not written.

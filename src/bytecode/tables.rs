@@ -58,21 +58,20 @@ pub mod dialect {
     pub(super) const NAMES: [&[u8]; 5] = [b"builtin", b"vhlo", b"sdy", b"stablehlo", b"chlo"];
 }
 
-/// Bytes of a string or blob: of the input, or made by a pass. Hashes by length and ends, so that large constants are not read to be looked up.
+/// Bytes of a string or blob: of the input, or made by a pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bytes<'a>(pub Cow<'a, [u8]>);
 
 impl Hash for Bytes<'_> {
+    /// The keyed hash that tables use takes a second for a gigabyte of constants, so large ones go through a faster one first.
     fn hash<H: Hasher>(&self, state: &mut H) {
-        const END: usize = 64;
-        let bytes = &self.0[..];
-        state.write_usize(bytes.len());
-        if bytes.len() <= 2 * END {
-            state.write(bytes);
-        } else {
-            state.write(&bytes[..END]);
-            state.write(&bytes[bytes.len() - END..]);
+        const LARGE: usize = 1_024;
+        if self.0.len() < LARGE {
+            return state.write(&self.0);
         }
+        let mut fast = rustc_hash::FxHasher::default();
+        fast.write(&self.0);
+        state.write_u64(fast.finish());
     }
 }
 

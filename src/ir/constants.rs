@@ -22,6 +22,11 @@ impl Integer {
         let wrapped = if self.is_signed && low >= modulus / 2 { low - modulus } else { low };
         i64::try_from(wrapped).ok()
     }
+
+    /// `value` converted to this type: whatever is not 0 is true, all else wraps.
+    pub fn convert(value: i64, to: Self) -> Option<i64> {
+        if to.width == 1 { Some(i64::from(value != 0)) } else { to.wrap(i128::from(value)) }
+    }
 }
 
 /// The integer type of a tensor type's elements, vhlo or builtin.
@@ -86,9 +91,10 @@ pub fn constant(session: &Session<'_>, value: Value<'_>) -> Option<i64> {
     }
 }
 
-/// Makes a constant of a tensor type of vhlo, or of builtin by way of a cast, whose every element is `value`, before `position`.
+/// Makes a constant of a tensor type of vhlo, or of builtin by way of a cast, whose every element is `value`, for use at `position`.
 ///
-/// `None` where the type is no static tensor of integers.
+/// It stands where JAX's writer puts constants: at the top of the function, or of the isolated operation, around `position`; one that stands there
+/// already is used again. `None` where the type is no static tensor of integers.
 pub fn make_constant<'s>(session: &'s Session<'_>, of: Type<'s>, value: i64, position: Op<'s>) -> Option<Value<'s>> {
     let elements = integer(session, of)?;
     elements.count.filter(|count| *count > 0)?;
@@ -105,9 +111,16 @@ pub fn make_constant<'s>(session: &'s Session<'_>, of: Type<'s>, value: i64, pos
     let bytes = mask_unused(bytes, elements.width);
     let fields = [Field::Type(session.type_id(made).ok()?), Field::Blob(Bytes(bytes.into()))];
     let (_, attribute) = session.add_attribute(Entry::new(dialect::VHLO, code::vhlo::TENSOR, fields));
+    let position = top_of_scope(position)?;
+    let is_equal = |operation: &Op<'s>| operation.attribute("value") == Some(attribute) && operation.result(0).r#type() == made;
+    let leading =
+        std::iter::successors(Some(position), |operation| operation.next()).take_while(|operation| operation.is("vhlo.constant_v1"));
+    if let Some(constant) = leading.into_iter().find(is_equal).filter(|_| !is_builtin) {
+        return Some(constant.result(0));
+    }
     let spec = OpSpec {
         name: b"vhlo.constant_v1",
-        location: position.location(),
+        location: session.factory().unknown_location(),
         operands: &[],
         results: &[made],
         attributes: &[(session.factory().name(b"value"), attribute)],
@@ -122,6 +135,14 @@ pub fn make_constant<'s>(session: &'s Session<'_>, of: Type<'s>, value: i64, pos
     let cast = OpSpec { name, operands: &[constant.result(0)], results: &[of], attributes: &[], ..spec }.create()?;
     cast.insert_before(position);
     Some(cast.result(0))
+}
+
+/// The first operation of the function, or of the isolated operation, around a place.
+fn top_of_scope(mut place: Op<'_>) -> Option<Op<'_>> {
+    while let Some(parent) = place.parent().filter(|parent| !matches!(parent.name_str(), "func.func" | "sdy.manual_computation")) {
+        place = parent;
+    }
+    place.block()?.first()
 }
 
 /// Integers narrower than a byte have their high bits zero.

@@ -10,10 +10,16 @@ use crate::error::{Error, Result};
 /// The dialect of handles and of operations that only passes see.
 pub const OWN_DIALECT: &str = "jaxprism";
 
+/// Attributes that name more entries than this, directly or through others, are not made in MLIR: a small file can name exponentially many, and MLIR
+/// prints all of them in a diagnostic.
+const HEAVIEST_REAL_ATTRIBUTE: u32 = 10_000;
+
 /// Both directions of the mapping.
 pub(super) struct Entries<'a> {
     tables: Tables<'a>,
     attributes: Vec<Option<Attribute<'static>>>,
+    /// How much text each attribute would be, in entries: one that is named twice counts twice.
+    weights: FxHashMap<AttributeId, u32>,
     types: Vec<Option<Type<'static>>>,
     attribute_ids: FxHashMap<Attribute<'static>, AttributeId>,
     type_ids: FxHashMap<Type<'static>, TypeId>,
@@ -30,6 +36,7 @@ impl<'a> Entries<'a> {
     pub(super) fn new(tables: Tables<'a>) -> Self {
         Self {
             attributes: vec![None; tables.attribute_count()],
+            weights: FxHashMap::default(),
             types: vec![None; tables.type_count()],
             tables,
             attribute_ids: FxHashMap::default(),
@@ -61,7 +68,9 @@ impl<'a> Entries<'a> {
             let handle = handle(factory);
             if is_location { factory.carrying_location(handle) } else { handle }
         };
-        let made = match self.real_attribute(factory, id) {
+        let is_light = self.weigh(id) <= HEAVIEST_REAL_ATTRIBUTE;
+        let real = if is_light { self.real_attribute(factory, id) } else { None };
+        let made = match real {
             // Another entry with the same meaning to MLIR came first.
             Some(made) if self.attribute_ids.contains_key(&made) => carried(factory),
             Some(made) => made,
@@ -73,6 +82,21 @@ impl<'a> Entries<'a> {
         }
         self.attributes[id.index()] = Some(made);
         made
+    }
+
+    /// How heavy an attribute is as MLIR would print it. What is too heavy is carried as a handle, which weighs nothing more.
+    fn weigh(&mut self, id: AttributeId) -> u32 {
+        if let Some(weight) = self.weights.get(&id) {
+            return *weight;
+        }
+        let fields: Vec<_> = self.tables.attribute(id).attributes().collect();
+        let mut weight = 1u32;
+        for field in fields {
+            let inner = self.weigh(field);
+            weight = weight.saturating_add(if inner > HEAVIEST_REAL_ATTRIBUTE { 1 } else { inner });
+        }
+        self.weights.insert(id, weight);
+        weight
     }
 
     /// The attribute that MLIR makes of an entry, where it makes one that says the same.

@@ -14,6 +14,12 @@ pub fn signature<'s>(function: Op<'s>) -> Result<(Vec<Type<'s>>, Vec<Type<'s>>)>
     types.ok_or_else(|| Error::bug("a function without a function type"))
 }
 
+/// How many inputs and results a function has by its type.
+pub fn arity(function: Op<'_>) -> Result<(usize, usize)> {
+    let of = function.attribute("function_type").and_then(|attribute| attribute.as_type());
+    of.and_then(Type::function_arity).ok_or_else(|| Error::bug("a function without a function type"))
+}
+
 /// Drops the arguments of a function at `positions`, which ascend: from its block, its type and its argument attributes. Nothing may use them.
 pub fn drop_arguments<'s>(program: &Program<'s, '_>, function: Op<'s>, positions: &[usize]) -> Result<()> {
     let factory = program.session.factory();

@@ -9,8 +9,11 @@ use crate::error::{Error, Result};
 
 /// Makes a program of a module. Whatever MLIR owns of it lives as long as the session.
 ///
-/// Refuses what no pass could treat rightly: operations of vhlo that are not known, control flow between blocks, one name both inherent and discardable.
+/// Refuses what no pass could treat rightly: encodings and operations of vhlo that are not known, control flow between blocks, one name both inherent and discardable.
 pub fn import<'s, 'a>(session: &'s Session<'a>, bytecode: &Bytecode<'a>) -> Result<Program<'s, 'a>> {
+    if let Some(what) = &bytecode.unreadable {
+        return Err(Error::unsupported(format!("the module cannot be rewritten: it holds {what}")));
+    }
     let tree = &bytecode.tree;
     let mut importer = Importer {
         session,

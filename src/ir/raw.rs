@@ -339,6 +339,14 @@ impl<'s> Attribute<'s> {
 }
 
 impl<'s> Type<'s> {
+    /// How many inputs and results a function type has.
+    pub fn function_arity(self) -> Option<(usize, usize)> {
+        unsafe {
+            mlirTypeIsAFunction(self.raw)
+                .then(|| (mlirFunctionTypeGetNumInputs(self.raw) as usize, mlirFunctionTypeGetNumResults(self.raw) as usize))
+        }
+    }
+
     /// The inputs and results of a function type.
     pub fn as_function(self) -> Option<(Vec<Type<'s>>, Vec<Type<'s>>)> {
         unsafe {

@@ -53,6 +53,7 @@ struct Facts {
 #[derive(Clone, Copy, PartialEq)]
 enum Rule {
     Module,
+    Function,
     Terminator,
     Call,
     Branches,
@@ -66,6 +67,7 @@ impl<'s> Verifier<'_, 's, '_> {
         *self.facts.entry(name).or_insert_with(|| {
             let rule = match name.as_str() {
                 "builtin.module" => Rule::Module,
+                "func.func" => Rule::Function,
                 name if is_terminator(name) => Rule::Terminator,
                 "func.call" | "vhlo.call_v1" | "vhlo.composite_v1" | "vhlo.composite_v2" => Rule::Call,
                 "vhlo.case_v1" | "vhlo.if_v1" => Rule::Branches,
@@ -94,6 +96,7 @@ impl<'s> Verifier<'_, 's, '_> {
         }
         self.regions(operation, facts)?;
         match facts.rule {
+            Rule::Function => self.function(operation),
             Rule::Call => self.call(operation),
             Rule::Branches => self.branches(operation),
             Rule::Loop => self.r#loop(operation),
@@ -143,12 +146,41 @@ impl<'s> Verifier<'_, 's, '_> {
         Ok(())
     }
 
+    /// A function has one region, whose block takes and returns what the type says, and as many attributes of arguments and results, or none.
+    fn function(&self, operation: Op<'s>) -> Result<()> {
+        if operation.region_count() != 1 {
+            return Err(self.broken(operation, "has no body"));
+        }
+        let (inputs, results) = functions::arity(operation)?;
+        let body = operation.region(0).first_block().filter(|body| body.argument_count() == inputs);
+        let body = body.ok_or_else(|| self.broken(operation, "has a body that does not take its arguments"))?;
+        for (name, count) in [("arg_attrs", inputs), ("res_attrs", results)] {
+            let given = operation.attribute(name).map_or(count, |array| array.as_array().map_or(0, |array| array.len()));
+            if given != count {
+                return Err(self.broken(operation, &format!("has `{name}` for {given} of {count} values")));
+            }
+        }
+        if returned(body).count() != results {
+            return Err(self.broken(operation, "has a body that does not return its results"));
+        }
+        let (inputs, results) = functions::signature(operation)?;
+        if types(body.arguments()) != inputs || types(returned(body)) != results {
+            return Err(self.broken(operation, "has a body of other types than its own"));
+        }
+        Ok(())
+    }
+
     /// Callees exist and take and return what the call says.
     fn call(&self, operation: Op<'s>) -> Result<()> {
         let callee = callee_of(self.program, operation).ok_or_else(|| self.broken(operation, "has no callee"))?;
         let function = self.symbols.get(&callee[..]).filter(|symbol| symbol.is("func.func"));
         let missing = || self.broken(operation, &format!("calls `{}`, which is no function", String::from_utf8_lossy(&callee)));
-        let (inputs, results) = functions::signature(*function.ok_or_else(missing)?)?;
+        let function = *function.ok_or_else(missing)?;
+        // Counts first: many calls may share one long type.
+        if functions::arity(function)? != (operation.operand_count(), operation.result_count()) {
+            return Err(self.broken(operation, &format!("does not fit the type of `{}`", String::from_utf8_lossy(&callee))));
+        }
+        let (inputs, results) = functions::signature(function)?;
         if types(operation.operands()) != inputs || types(operation.results()) != results {
             return Err(self.broken(operation, &format!("does not fit the type of `{}`", String::from_utf8_lossy(&callee))));
         }

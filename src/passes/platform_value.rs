@@ -24,9 +24,47 @@ pub fn decided(value: Value<'_>) -> Option<i64> {
     operation.attribute("value")?.as_integer()
 }
 
-/// The integer of a value that the platform decides or that is a constant of the module.
+/// The integer that every element of a value is, if the platform decides it or it is a constant of the module, also one that is only moved about or
+/// converted: JAX writes a full tensor as a scalar constant that is broadcast.
 pub fn known(session: &Session<'_>, value: Value<'_>) -> Option<i64> {
-    decided(value).or_else(|| constants::constant(session, value))
+    /// More moves in a row than any program has, few enough to ask often.
+    const MOST_MOVES: usize = 32;
+    let mut origin = value;
+    let mut converted = Vec::new();
+    for _ in 0..MOST_MOVES {
+        if let Some(known) = decided(origin).or_else(|| constants::constant(session, origin)) {
+            return converted.into_iter().rev().try_fold(known, constants::Integer::convert);
+        }
+        let operation = origin.defining_op()?;
+        match operation.name_str() {
+            name if is_move(name) => {}
+            "vhlo.convert_v1" => converted.push(constants::integer(session, origin.r#type())?),
+            _ => return None,
+        }
+        origin = operation.operands().next()?;
+    }
+    None
+}
+
+/// Whether an operation only moves elements about, so that its result is a splat where its first operand is one.
+pub fn is_move(name: &str) -> bool {
+    matches!(
+        name,
+        "vhlo.broadcast_in_dim_v1"
+            | "vhlo.broadcast_v1"
+            | "vhlo.reshape_v1"
+            | "vhlo.transpose_v1"
+            | "vhlo.reverse_v1"
+            | "vhlo.slice_v1"
+            | "vhlo.dynamic_broadcast_in_dim_v1"
+            | "vhlo.dynamic_reshape_v1"
+            | "builtin.unrealized_conversion_cast"
+    )
+}
+
+/// Whether a constant of that type can be made where a marker stands.
+pub fn has_constants(session: &Session<'_>, of: Type<'_>) -> bool {
+    constants::integer(session, of).and_then(|of| of.count).is_some_and(|count| count > 0)
 }
 
 /// Makes one before `position`. `beside` is the value it stands beside, where the module computes it.

@@ -49,7 +49,7 @@ fn erase_dead(program: &Program<'_, '_>) -> usize {
 }
 
 /// Whether an operation goes when nothing uses its results.
-fn is_removable(program: &Program<'_, '_>, operation: Op<'_>) -> bool {
+pub(super) fn is_removable(program: &Program<'_, '_>, operation: Op<'_>) -> bool {
     let name = operation.name_str();
     match name.split_once('.') {
         Some(("builtin", "unrealized_conversion_cast")) => true,

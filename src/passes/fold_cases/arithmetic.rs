@@ -1,6 +1,6 @@
 //! What an operation on integers results in, when it is known what they are.
 
-use super::super::platform_value::known;
+use super::super::platform_value::{is_move, known};
 use crate::bytecode::{Field, code, dialect};
 use crate::ir::constants::{Integer, integer};
 use crate::ir::{Op, Program, Value};
@@ -21,15 +21,8 @@ pub(super) fn fold<'s>(program: &Program<'s, '_>, operation: Op<'s>, position: u
     let result = operation.result(0);
     let of = integer(program.session, result.r#type())?;
     let value: i128 = match (name, operation.operand_count()) {
-        // Whatever moves elements about: all of them are the same.
-        ("broadcast_in_dim" | "broadcast" | "reshape" | "transpose" | "reverse" | "slice" | "builtin.unrealized_conversion_cast", 1) => {
-            i128::from(operand(0)?)
-        }
-        ("dynamic_broadcast_in_dim" | "dynamic_reshape", _) if position == 0 => i128::from(operand(0)?),
-        ("convert", 1) => match of.width {
-            1 => i128::from(operand(0)? != 0),
-            _ => i128::from(operand(0)?),
-        },
+        _ if is_move(operation.name_str()) && position == 0 => i128::from(operand(0)?),
+        ("convert", 1) => i128::from(Integer::convert(operand(0)?, of)?),
         ("not", 1) if of.width == 1 => i128::from(operand(0)? == 0),
         ("not", 1) => !i128::from(operand(0)?),
         ("negate", 1) => -i128::from(operand(0)?),

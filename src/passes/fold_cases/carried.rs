@@ -1,8 +1,10 @@
 //! Values that the platform decides and that an operation carries into its regions: loops and manual computations.
 
+use std::collections::BTreeMap;
+
 use rustc_hash::FxHashMap;
 
-use super::super::platform_value::{decided, known};
+use super::super::platform_value::{decided, has_constants, known};
 use super::Folding;
 use super::local::malformed;
 use crate::bytecode::{Code, Entry, Field, code, dialect};
@@ -10,10 +12,18 @@ use crate::error::{Error, Result};
 use crate::ir::functions::{rebuild_without, without};
 use crate::ir::{Block, Definition, Op, Program, Value};
 
+/// How often one loop is looked at in a round. JAX's loops carry a handful of values that the platform decides.
+const MOST_LOOKS: usize = 64;
+
 impl<'s> Folding<'_, 's, '_> {
     /// Drops what a `while` carries unchanged and the platform decides. Returns false if there is none.
     pub(super) fn drop_from_loop(&mut self, operation: Op<'s>) -> Result<bool> {
         let program = self.program;
+        let looks = self.loop_looks.entry(operation).or_default();
+        *looks += 1;
+        if *looks > MOST_LOOKS {
+            return Ok(false);
+        }
         let blocks: Vec<_> = operation.regions().filter_map(|region| region.first_block()).collect();
         let [condition, body] = blocks[..] else {
             return Err(malformed(program, operation, "has no condition or no body"));
@@ -26,10 +36,12 @@ impl<'s> Folding<'_, 's, '_> {
         }
         let positions: Vec<usize> = unchanged.iter().map(|(position, _)| *position).collect();
         for (position, value) in &unchanged {
+            // What the marker outside stands beside can be seen from inside as well.
+            let beside = operation.operand(*position).defining_op().and_then(|marker| marker.operands().next());
             for block in [condition, body] {
-                self.replace_argument(block, *position, *value)?;
+                self.replace_argument(block, *position, *value, beside)?;
             }
-            self.replace_result(operation, *position, *value)?;
+            self.replace_result(operation, *position, *value, beside)?;
         }
         terminator.set_operands(&without(terminator.operands().collect(), &positions));
         for block in [condition, body] {
@@ -40,16 +52,20 @@ impl<'s> Folding<'_, 's, '_> {
         Ok(true)
     }
 
-    /// Drops what a manual computation takes and the platform decides.
+    /// Drops what a manual computation takes and the platform decides. Returns false if there is none.
     pub(super) fn drop_from_manual_computation(&mut self, operation: Op<'s>) -> Result<bool> {
         let body = operation.regions().next().and_then(|region| region.first_block());
         let body = body.filter(|body| body.argument_count() == operation.operand_count());
         let body = body.ok_or_else(|| malformed(self.program, operation, "has a body that does not take its operands"))?;
         let decided = operation.operands().enumerate().filter_map(|(position, operand)| Some((position, decided(operand)?)));
-        let decided: Vec<(usize, i64)> = decided.collect();
+        let has_constants = |position: &usize| has_constants(self.program.session, body.argument(*position).r#type());
+        let decided: Vec<(usize, i64)> = decided.filter(|(position, _)| has_constants(position)).collect();
         let positions: Vec<usize> = decided.iter().map(|(position, _)| *position).collect();
+        if positions.is_empty() {
+            return Ok(false);
+        }
         for (position, value) in &decided {
-            self.replace_argument(body, *position, *value)?;
+            self.replace_argument(body, *position, *value, None)?;
         }
         drop_shardings(self.program, operation, "in_shardings", &positions)?;
         positions.iter().rev().for_each(|position| body.erase_argument(*position));
@@ -65,7 +81,10 @@ impl<'s> Folding<'_, 's, '_> {
         if position >= operation.result_count() {
             return Err(malformed(self.program, operation, "returns more than its results"));
         }
-        self.replace_result(operation, position, value)?;
+        if !has_constants(self.program.session, operation.result(position).r#type()) {
+            return Ok(false);
+        }
+        self.replace_result(operation, position, value, None)?;
         drop_shardings(self.program, operation, "out_shardings", &[position])?;
         terminator.set_operands(&without(terminator.operands().collect(), &[position]));
         rebuild_without(self.program.session, operation, &[], &[position])?;
@@ -74,7 +93,7 @@ impl<'s> Folding<'_, 's, '_> {
     }
 
     /// Puts a marker at the start of a block in place of one of its arguments.
-    fn replace_argument(&mut self, block: Block<'s>, position: usize, value: i64) -> Result<()> {
+    fn replace_argument(&mut self, block: Block<'s>, position: usize, value: i64, beside: Option<Value<'s>>) -> Result<()> {
         if position >= block.argument_count() {
             return Err(Error::format("a region takes fewer arguments than its operation has operands"));
         }
@@ -83,36 +102,39 @@ impl<'s> Folding<'_, 's, '_> {
             return Ok(());
         }
         let first = block.first().ok_or_else(|| Error::bug("a block without a terminator"))?;
-        self.put(argument, value, None, first)
+        self.put(argument, value, beside, first)
     }
 
     /// Puts a marker before an operation in place of one of its results.
-    fn replace_result(&mut self, operation: Op<'s>, position: usize, value: i64) -> Result<()> {
+    fn replace_result(&mut self, operation: Op<'s>, position: usize, value: i64, beside: Option<Value<'s>>) -> Result<()> {
         let result = operation.result(position);
-        if result.has_uses() { self.put(result, value, None, operation) } else { Ok(()) }
+        if result.has_uses() { self.put(result, value, beside, operation) } else { Ok(()) }
     }
 }
 
 /// The positions that start with a decided value and keep it, each with the value.
 fn unchanged<'s>(program: &Program<'s, '_>, operation: Op<'s>, body: Block<'s>, terminator: Op<'s>) -> Vec<(usize, i64)> {
     let start = operation.operands().enumerate().filter_map(|(position, operand)| Some((position, decided(operand)?)));
-    let mut candidates: Vec<(usize, i64)> = start.collect();
-    // One that goes may have been what another was exchanged with, so look again until none goes.
-    loop {
-        let values: FxHashMap<usize, i64> = candidates.iter().copied().collect();
-        let before = candidates.len();
-        candidates.retain(|(position, value)| {
-            let returned = origin(terminator.operand(*position));
-            let from_argument = match returned.definition() {
-                Definition::Argument(block, index) if block == body => values.get(&index).copied(),
-                _ => None,
-            };
-            from_argument.or_else(|| known(program.session, returned)) == Some(*value)
-        });
-        if candidates.len() == before {
-            return candidates;
+    let mut candidates: BTreeMap<usize, i64> = start.collect();
+    // Which candidates each position is returned to; a candidate that goes takes those with it.
+    let mut returned_to: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
+    let mut gone = Vec::new();
+    for (position, value) in &candidates {
+        let returned = origin(terminator.operand(*position));
+        match returned.definition() {
+            Definition::Argument(block, index) if block == body && candidates.get(&index) == Some(value) => {
+                returned_to.entry(index).or_default().push(*position);
+            }
+            _ if known(program.session, returned) == Some(*value) => {}
+            _ => gone.push(*position),
         }
     }
+    while let Some(position) = gone.pop() {
+        if candidates.remove(&position).is_some() {
+            gone.extend(returned_to.remove(&position).unwrap_or_default());
+        }
+    }
+    candidates.into_iter().collect()
 }
 
 /// Where a value comes from, through barriers and through inner loops that carry it unchanged.

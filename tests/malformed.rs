@@ -1,0 +1,594 @@
+//! Damaged and hostile input: whatever it is, it is read or refused, with a kind and with the place; nothing panics, hangs or dies.
+//!
+//! What still can be read after it was damaged goes on into MLIR, where a mistake would end the process. So that part runs in processes of its own: the
+//! test starts this very program with the name of the one test that is ignored.
+
+mod common;
+
+use std::io::Read;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::build::{Body, Builder, Op};
+use common::{Random, Sample, mutate_bytes, mutate_module, on_a_large_stack, samples, shipped, with_module};
+use jaxprism::bytecode::{Bytecode, Field, TypeId, code};
+use jaxprism::passes::Options;
+use jaxprism::pieces::Pieces;
+use jaxprism::split::rewrite;
+use jaxprism::{Error, ErrorKind, Exported, SplitOptions, inspect, split};
+
+/// Nothing here is large, so nothing takes long, in a debug build on a busy machine either.
+const TOO_LONG: Duration = Duration::from_secs(5);
+/// No batch takes nearly as long.
+const MUCH_TOO_LONG: Duration = Duration::from_secs(60);
+
+/// Fails where an error is none that a user can do something with.
+fn check_error(name: &str, error: &Error) {
+    assert!(matches!(error.kind(), ErrorKind::Format | ErrorKind::Unsupported | ErrorKind::Refused), "{name}: {error:?}");
+}
+
+/// Fails where an error of the codec does not say where in the file it is.
+fn check_error_with_offset(name: &str, error: &Error, end: u64) {
+    check_error(name, error);
+    let offset = error.offset().unwrap_or_else(|| panic!("{name}: no offset in {error:?}"));
+    assert!(offset <= end, "{name}: {error:?} is behind the end at {end:#x}");
+}
+
+/// Reads a module and, where that goes well, writes it, and reads that again.
+fn codec(name: &str, bytes: &[u8]) {
+    const BASE: u64 = 0x1000;
+    let bytecode = match Bytecode::read(bytes, BASE) {
+        Ok(bytecode) => bytecode,
+        Err(error) => return check_error_with_offset(name, &error, BASE + bytes.len() as u64),
+    };
+    match bytecode.write() {
+        Ok(written) => {
+            let written = written.to_vec();
+            // What it takes is bounded by what came in: shared properties and dictionaries stay shared.
+            assert!(written.len() < 2 * bytes.len() + 1_000, "{name}: {} bytes became {}", bytes.len(), written.len());
+            let again = Bytecode::read(&written, 0).unwrap_or_else(|error| panic!("{name}: cannot read what was written: {error:?}"));
+            assert!(again.write().unwrap().to_vec() == written, "{name}: written anew, it is another file");
+        }
+        Err(error) => assert_eq!(error.kind(), ErrorKind::Unsupported, "{name}: {error:?}"),
+    }
+}
+
+/// Splits and inspects a file; what comes out must be readable.
+fn whole(name: &str, bytes: &[u8]) {
+    if let Err(error) = inspect(bytes) {
+        check_error(name, &error);
+    }
+    if bytes.starts_with(jaxprism::bytecode::MAGIC) {
+        let through = on_a_large_stack(|| -> jaxprism::error::Result<Vec<u8>> {
+            Ok(rewrite(&Bytecode::read(bytes, 0)?, &[], &Options::default())?.0.write()?.to_vec())
+        });
+        match through {
+            Ok(written) => drop(Bytecode::read(&written, 0).unwrap_or_else(|error| panic!("{name}: {error:?}"))),
+            Err(error) => check_error(name, &error),
+        }
+        return;
+    }
+    match split(bytes, &SplitOptions::default()) {
+        Ok(split) => {
+            for output in split.outputs.values() {
+                let written = output.to_vec();
+                let again = Exported::read(&written).unwrap_or_else(|error| panic!("{name}: cannot read what was written: {error:?}"));
+                for level in again.levels() {
+                    let module = level.module.as_borrowed().unwrap();
+                    Bytecode::read(module, 0).unwrap_or_else(|error| panic!("{name}: cannot read a module that was written: {error:?}"));
+                }
+            }
+        }
+        Err(error) => check_error(name, &error),
+    }
+}
+
+/// Calls `work`, and turns a panic or too long a time into a failure that names the input.
+fn bounded(name: &str, work: impl FnOnce()) -> Result<(), String> {
+    let start = Instant::now();
+    let result = catch_unwind(AssertUnwindSafe(work));
+    let took = start.elapsed();
+    match result {
+        Err(panic) => {
+            let message = panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
+            Err(format!("{name}: {}", message.unwrap_or_default()))
+        }
+        Ok(()) if took > TOO_LONG => Err(format!("{name}: took {took:?}")),
+        Ok(()) => Ok(()),
+    }
+}
+
+#[test]
+fn a_module_that_ends_early_is_refused_with_the_place() {
+    for sample in shipped() {
+        for (name, bytes, _) in sample.modules() {
+            let step = (bytes.len() / 250).max(1);
+            for length in (0..bytes.len()).step_by(step) {
+                let error = Bytecode::read(&bytes[..length], 0).unwrap_err();
+                check_error_with_offset(&name, &error, length as u64);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_export_that_ends_early_is_refused() {
+    for sample in shipped() {
+        let step = (sample.bytes.len() / 250).max(1);
+        for length in (0..sample.bytes.len()).step_by(step) {
+            let cut = &sample.bytes[..length];
+            match (split(cut, &SplitOptions::default()), inspect(cut)) {
+                (Err(one), Err(other)) => [one, other].iter().for_each(|error| check_error(&sample.name, error)),
+                // Only what fills up the last word is missing.
+                (one, _) => assert!(one.is_ok() && sample.bytes.len() - length < 8, "{}: {length} bytes are enough", sample.name),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_damaged_module_is_read_or_refused_with_the_place() {
+    let mut random = Random::new(1);
+    for sample in shipped() {
+        for (name, bytes, _) in sample.modules() {
+            let mut bytes = bytes.to_vec();
+            for _ in 0..300_000 / bytes.len() {
+                let place = random.below(bytes.len());
+                let old = bytes[place];
+                bytes[place] ^= 1 << random.below(8);
+                let name = format!("{name}, byte {place:#x} of the module is {:#04x}", bytes[place]);
+                bounded(&name, || codec(&name, &bytes)).unwrap();
+                bytes[place] = old;
+            }
+        }
+    }
+}
+
+/// Bytes of an export outside its modules.
+#[test]
+fn a_damaged_container_is_read_or_refused() {
+    let mut random = Random::new(2);
+    for sample in shipped() {
+        let modules: Vec<_> = sample.modules().into_iter().map(|(_, bytes, base)| base as usize..base as usize + bytes.len()).collect();
+        let outside: Vec<_> = (0..sample.bytes.len()).filter(|place| !modules.iter().any(|module| module.contains(place))).collect();
+        let mut bytes = sample.bytes.clone();
+        for _ in 0..500 {
+            let place = outside[random.below(outside.len())];
+            let old = bytes[place];
+            bytes[place] ^= 1 << random.below(8);
+            let name = format!("{}, byte {place:#x} is {:#04x}", sample.name, bytes[place]);
+            let check = || match Exported::read(&bytes) {
+                Ok(exported) => match exported.write() {
+                    Ok(written) => {
+                        let written = written.to_vec();
+                        assert!(Exported::read(&written).unwrap() == exported, "{name}: written, it is another export");
+                    }
+                    Err(error) => check_error(&name, &error),
+                },
+                Err(error) => check_error(&name, &error),
+            };
+            bounded(&name, check).unwrap();
+            bytes[place] = old;
+        }
+    }
+}
+
+#[test]
+fn hostile_files_are_refused() {
+    for sample in samples().into_iter().filter(Sample::is_hostile) {
+        // Two of them are only strange: a shape that is too large for its elements is fine where one stands for all.
+        if let Err(error) = Bytecode::read(&sample.bytes, 0) {
+            check_error_with_offset(&sample.name, &error, sample.bytes.len() as u64);
+        }
+        bounded(&sample.name, || codec(&sample.name, &sample.bytes)).unwrap();
+    }
+}
+
+/// The exports that go into MLIR by the hundred: small ones, with everything that passes look at.
+const SMALL: [&str; 6] = [
+    "control.jax-0.12.0.1",
+    "control.jax-0.4.30",
+    "nested.jax-0.12.0.1",
+    "vjp.jax-0.10.2",
+    "symbolic.jax-0.12.0.1",
+    "sharded.jax-0.12.0.1",
+];
+
+/// The files that are damaged.
+fn mutated() -> Vec<Sample> {
+    let is_small = |sample: &Sample| {
+        let is_shipped = sample.name.contains(".jax-");
+        SMALL.iter().any(|name| sample.name.starts_with(name)) || (!is_shipped && !sample.is_upstream() && sample.bytes.len() < 20_000)
+    };
+    samples().into_iter().filter(is_small).collect()
+}
+
+/// One damaged export; which one is told by the seed alone.
+fn mutant(samples: &[Sample], seed: u64) -> (String, Vec<u8>) {
+    let mut random = Random::new(seed);
+    let sample = &samples[random.below(samples.len())];
+    let name = format!("{}, mutant {seed}", sample.name);
+    if sample.is_hostile() || (sample.is_export() && random.one_in(8)) {
+        let mut bytes = sample.bytes.clone();
+        mutate_bytes(&mut bytes, &mut random);
+        return (name, bytes);
+    }
+    let modules = sample.modules();
+    let chosen = random.below(modules.len());
+    let (_, module, base) = &modules[chosen];
+    let bytes = match Bytecode::read(module, *base) {
+        Ok(mut bytecode) if !random.one_in(3) => {
+            mutate_module(&mut bytecode, &mut random);
+            match catch_unwind(AssertUnwindSafe(|| bytecode.write().map(|written| written.to_vec()))) {
+                Ok(Ok(bytes)) => bytes,
+                // Something that only a reader can rule out.
+                _ => module.to_vec(),
+            }
+        }
+        _ => {
+            let mut bytes = module.to_vec();
+            mutate_bytes(&mut bytes, &mut random);
+            bytes
+        }
+    };
+    if !sample.is_export() {
+        return (name, bytes);
+    }
+    let mut exported = Exported::read(&sample.bytes).unwrap();
+    let replace = |level: usize, exported: &mut Exported<'_>| {
+        if level == chosen {
+            exported.module = Pieces::new();
+            exported.module.extend_copied(&bytes);
+        }
+        Ok(())
+    };
+    exported.for_each_level_mut(replace).unwrap();
+    (name, exported.write().unwrap().to_vec())
+}
+
+/// Keeps an input that something went wrong with, and tells where.
+fn keep(name: &str, bytes: &[u8]) -> String {
+    let name: String = name.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect();
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, bytes).unwrap();
+    path.display().to_string()
+}
+
+/// The variable that tells the process of one batch which mutants are its own: `FIRST COUNT`, or a file.
+const BATCH: &str = "JAXPRISM_TEST_BATCH";
+
+#[test]
+#[ignore = "started by the tests below, in processes of its own"]
+fn batch() {
+    let Ok(batch) = std::env::var(BATCH) else { return };
+    let mut failures = Vec::new();
+    let mut check = |name: &str, bytes: &[u8]| {
+        eprintln!("now: {name}");
+        if let Err(failure) = bounded(name, || whole(name, bytes)) {
+            failures.push(format!("{failure}\n  the input is in {}", keep(name, bytes)));
+        }
+    };
+    match batch.split_once(' ') {
+        Some((first, count)) => {
+            let (first, count): (u64, u64) = (first.parse().unwrap(), count.parse().unwrap());
+            let samples = mutated();
+            for seed in first..first + count {
+                let (name, bytes) = mutant(&samples, seed);
+                check(&name, &bytes);
+            }
+        }
+        None => check(&batch, &std::fs::read(&batch).unwrap()),
+    }
+    assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
+}
+
+/// Runs a batch in a process of its own, which must end in peace.
+fn run_batch(batch: &str) {
+    try_batch(batch).unwrap_or_else(|failure| panic!("{failure}"));
+}
+
+fn try_batch(batch: &str) -> Result<(), String> {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "--ignored", "--nocapture", "batch"]).env(BATCH, batch).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let id = child.id();
+    let output = thread::scope(|scope| {
+        let (done, wait) = std::sync::mpsc::channel::<()>();
+        scope.spawn(move || {
+            // A batch of its own knows what took too long; this is for what does not end at all.
+            if wait.recv_timeout(MUCH_TOO_LONG) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+                let _ = Command::new("kill").args(["-9", &id.to_string()]).status();
+            }
+        });
+        let mut said = Vec::new();
+        let _ = child.stderr.take().map(|mut stderr| stderr.read_to_end(&mut said));
+        let status = child.wait().unwrap();
+        drop(done);
+        Output { status, stdout: Vec::new(), stderr: said }
+    });
+    let said = String::from_utf8_lossy(&output.stderr);
+    let last = said.lines().rfind(|line| line.starts_with("now: ")).unwrap_or("nothing");
+    if output.status.success() {
+        return Ok(());
+    }
+    let tail: Vec<_> = said.lines().filter(|line| !line.starts_with("now: ")).collect();
+    let tail = tail[tail.len().saturating_sub(15)..].join("\n");
+    Err(format!("batch {batch}: {}; the last input was {last}\n{tail}", output.status))
+}
+
+#[test]
+fn mutants_of_exports_never_end_the_process() {
+    (0..4).for_each(|batch| run_batch(&format!("{} 100", batch * 100)));
+}
+
+/// What a program by hand must come to.
+#[derive(Clone, Copy, PartialEq)]
+enum Fate {
+    Split,
+    Refused,
+}
+use Fate::{Refused, Split};
+
+type Program = fn(&mut Builder<'static>) -> Vec<Op>;
+
+/// Programs with one thing wrong, or with more of something than any program has.
+const PROGRAMS: &[(&str, Fate, Program)] = &[
+    ("a call of nothing", Refused, |b| main_with(b, |b, _| vec![b.call("nothing", &[0], &[])])),
+    ("functions that call each other", Refused, |b| {
+        let index = b.i32();
+        let mut functions = main_with(b, |b, _| vec![b.call("f", &[0], &[])]);
+        for (name, callee) in [("f", "g"), ("g", "f")] {
+            let operations = vec![b.call(callee, &[0], &[]), b.op("return_v1", &[], &[])];
+            functions.push(b.function(name, &[(0, index)], &[], operations));
+        }
+        functions
+    }),
+    ("two functions of one name", Refused, |b| [main_with(b, |_, _| vec![]), main_with(b, |_, _| vec![])].concat()),
+    ("a case without branches", Refused, |b| main_with(b, |b, index| vec![b.op("case_v1", &[0], &[(1, index)])])),
+    ("branches with other results", Refused, |b| {
+        main_with(b, |b, index| {
+            let float = b.f32();
+            let empty = Body { arguments: vec![], operations: vec![b.op("return_v1", &[0], &[])] };
+            vec![Op { regions: vec![empty.clone(), empty], ..b.op("case_v1", &[0], &[(1, index), (2, float)]) }]
+        })
+    }),
+    ("branches without an end", Refused, |b| {
+        main_with(b, |b, index| vec![Op { regions: vec![Body::default(); 3], ..b.op("case_v1", &[0], &[(1, index)]) }])
+    }),
+    ("a loop of other types", Refused, |b| {
+        main_with(b, |b, index| {
+            let float = b.f32();
+            let body = |value, of, b: &mut Builder<'static>| Body {
+                arguments: vec![(value, of)],
+                operations: vec![b.op("return_v1", &[value], &[])],
+            };
+            let regions = vec![body(10, float, b), body(11, index, b)];
+            vec![Op { regions, ..b.op("while_v1", &[0], &[(1, index)]) }]
+        })
+    }),
+    ("a platform index that is no integer", Refused, |b| {
+        let float = b.f32();
+        let end = b.op("return_v1", &[0], &[]);
+        vec![b.function("main", &[(0, float)], &[float], vec![end])]
+    }),
+    ("a function without a body", Refused, |b| {
+        let index = b.i32();
+        let mut functions = main_with(b, |b, _| vec![b.call("f", &[0], &[])]);
+        let mut declaration = b.function("f", &[(0, index)], &[], vec![]);
+        declaration.regions.clear();
+        functions.push(declaration);
+        functions
+    }),
+    ("a function of another type than its body", Refused, |b| {
+        let (index, float) = (b.i32(), b.f32());
+        let mut main = main_with(b, |_, _| vec![]);
+        main[0].regions[0].arguments = vec![(0, float)];
+        let _ = index;
+        main
+    }),
+    ("a function that returns another type", Refused, |b| {
+        let (index, float) = (b.i32(), b.f32());
+        let end = b.op("return_v1", &[0], &[]);
+        vec![b.function("main", &[(0, index)], &[float], vec![end])]
+    }),
+    ("a module without a body", Refused, |_| vec![]),
+    ("arithmetic at the edges", Split, |b| {
+        main_with(b, |b, index| {
+            let mut operations = vec![b.constant(i32::MIN, 1), b.constant(0, 2), b.constant(-1, 3)];
+            let names = ["divide_v1", "remainder_v1", "multiply_v1", "subtract_v1", "shift_left_v1", "power_v1", "minimum_v1"];
+            for (number, name) in names.iter().enumerate() {
+                for right in [1, 2, 3] {
+                    let left = 100 + 10 * number as u32 + right;
+                    operations.push(b.op("add_v1", &[0, 1], &[(left, index)]));
+                    operations.push(b.op(name, &[left, right], &[(left + 1_000, index)]));
+                }
+            }
+            operations
+        })
+    }),
+    ("a chain of 2,000 functions", Split, |b| chain(b, 2_000, false)),
+    ("a function called with 200 indices", Split, |b| {
+        let index = b.i32();
+        let mut functions = main_with(b, |b, index| {
+            let call = |site: u32, b: &mut Builder<'static>| {
+                let (offset, sum) = (10 + 2 * site, 11 + 2 * site);
+                [b.constant(site as i32, offset), b.op("add_v1", &[0, offset], &[(sum, index)]), b.call("f", &[sum], &[])]
+            };
+            (0..200).flat_map(|site| call(site, b)).collect()
+        });
+        let end = b.op("return_v1", &[], &[]);
+        functions.push(b.function("f", &[(0, index)], &[], vec![end]));
+        functions
+    }),
+    ("branches inside one another", Split, |b| {
+        main_with(b, |b, index| {
+            let mut inner = vec![b.op("return_v1", &[0], &[])];
+            for depth in 1..400 {
+                let other = Body { arguments: vec![], operations: vec![b.op("return_v1", &[0], &[])] };
+                let branch = Body { arguments: vec![], operations: inner };
+                let case = Op { regions: vec![branch, other], ..b.op("case_v1", &[0], &[(depth, index)]) };
+                inner = vec![case, b.op("return_v1", &[depth], &[])];
+            }
+            inner.pop();
+            inner
+        })
+    }),
+    ("an index with 5,000 uses", Split, |b| {
+        main_with(b, |b, index| (1..5_000).map(|use_| b.op("add_v1", &[0, use_ - 1], &[(use_, index)])).collect())
+    }),
+];
+
+/// Small programs from which a careless step makes something enormous.
+const EXPLOSIVE: &[(&str, Program)] = &[
+    ("a chain of functions that return their index", |b| chain(b, 2_000, true)),
+    ("twice as many indices in each function", |b| {
+        let index = b.i32();
+        let mut functions = main_with(b, |b, _| vec![b.call("f0", &[0], &[])]);
+        for level in 0..40 {
+            let mut operations = vec![b.constant(1, 1), b.op("add_v1", &[0, 0], &[(2, index)]), b.op("add_v1", &[2, 1], &[(3, index)])];
+            if level < 39 {
+                operations.extend([2, 3].map(|value| b.call(&format!("f{}", level + 1), &[value], &[])));
+            }
+            operations.push(b.op("return_v1", &[], &[]));
+            functions.push(b.function(&format!("f{level}"), &[(0, index)], &[], operations));
+        }
+        functions
+    }),
+    ("a large function called with many indices", |b| {
+        let (index, float) = (b.i32(), b.f32());
+        let mut functions = main_with(b, |b, index| {
+            let call = |site: u32, b: &mut Builder<'static>| {
+                let (offset, sum) = (10 + 2 * site, 11 + 2 * site);
+                let call = b.call("f", &[sum], &[(1_000_000 + site, float)]);
+                [b.constant(site as i32, offset), b.op("add_v1", &[0, offset], &[(sum, index)]), call]
+            };
+            (0..2_000).flat_map(|site| call(site, b)).collect()
+        });
+        let mut operations = vec![b.op("convert_v1", &[0], &[(1, float)])];
+        operations.extend((1..10_000).map(|value| b.op("add_v1", &[value, value], &[(value + 1, float)])));
+        operations.push(b.op("return_v1", &[10_000], &[]));
+        functions.push(b.function("f", &[(0, index)], &[float], operations));
+        functions
+    }),
+    ("a loop that hands its values on one by one", |b| {
+        const COUNT: u32 = 5_000;
+        let (condition, body) = (|value| 100_000 + value, |value| 200_000 + value);
+        main_with(b, |b, index| {
+            let boolean = b.r#type(code::vhlo::BOOL_TYPE, vec![]);
+            let truth = b.r#type(code::vhlo::TENSOR_TYPE, vec![Field::Count(0), Field::Type(boolean)]);
+            let arguments = |value: fn(u32) -> u32| (0..COUNT).map(|number| (value(number), index)).collect::<Vec<_>>();
+            let test = vec![b.op("is_finite_v1", &[condition(0)], &[(99_999, truth)]), b.op("return_v1", &[99_999], &[])];
+            let handed_on: Vec<u32> = std::iter::once(300_000).chain((0..COUNT - 1).map(body)).collect();
+            let step = vec![b.op("add_v1", &[body(0), body(0)], &[(300_000, index)]), b.op("return_v1", &handed_on, &[])];
+            let regions =
+                vec![Body { arguments: arguments(condition), operations: test }, Body { arguments: arguments(body), operations: step }];
+            vec![Op { regions, ..b.op("while_v1", &vec![0; COUNT as usize], &arguments(|number| 1 + number)) }]
+        })
+    }),
+    ("an attribute of two to the sixtieth parts in an error of MLIR's", |b| {
+        let (index, float) = (b.i32(), b.f32());
+        let name = b.name("name");
+        let array = |b: &mut Builder<'static>, of| {
+            b.builtin(code::builtin::ARRAY, vec![Field::Count(2), Field::Attribute(of), Field::Attribute(of)])
+        };
+        let value = (0..60).fold(name, |of, _| array(b, of));
+        let dictionary = b.builtin(code::builtin::DICTIONARY, vec![Field::Count(1), Field::Attribute(name), Field::Attribute(value)]);
+        let end = Op { attributes: Some(dictionary), ..b.op("return_v1", &[0], &[]) };
+        vec![b.function("main", &[(0, index)], &[float], vec![end])]
+    }),
+    ("a location of two to the sixtieth parts in an error of MLIR's", |b| {
+        let (index, float) = (b.i32(), b.f32());
+        let (name, unknown) = (b.name("name"), b.builtin(code::builtin::LOC_UNKNOWN, vec![]));
+        let first = b.builtin(code::builtin::LOC_NAME, vec![Field::Attribute(name), Field::Attribute(unknown)]);
+        let call_site =
+            |b: &mut Builder<'static>, of| b.builtin(code::builtin::LOC_CALLSITE, vec![Field::Attribute(of), Field::Attribute(of)]);
+        let location = (0..60).fold(first, |of, _| call_site(b, of));
+        b.locate(location);
+        let end = b.op("return_v1", &[0], &[]);
+        vec![b.function("main", &[(0, index)], &[float], vec![end])]
+    }),
+    ("a type of many arguments for many functions", |b| {
+        let index = b.i32();
+        let arguments: Vec<_> = (0..20_000).map(|value| (value, index)).collect();
+        let mut functions = main_with(b, |_, _| vec![]);
+        let other = b.function("f", &arguments, &[index], vec![]);
+        for number in 0..5_000 {
+            let name = b.string(&format!("f{number}"));
+            let mut function = Op { regions: vec![Body::default()], properties: other.properties.clone(), ..b.op("func_v1", &[], &[]) };
+            function.properties[3] = Some(name);
+            functions.push(function);
+        }
+        functions
+    }),
+];
+
+/// A `main` that takes the platform index as value 0, does this, and returns it.
+fn main_with(b: &mut Builder<'static>, body: impl FnOnce(&mut Builder<'static>, TypeId) -> Vec<Op>) -> Vec<Op> {
+    let index = b.i32();
+    let mut operations = body(b, index);
+    operations.push(b.op("return_v1", &[0], &[]));
+    vec![b.function("main", &[(0, index)], &[index], operations)]
+}
+
+/// Functions each of which calls the next.
+fn chain(b: &mut Builder<'static>, count: u32, returns: bool) -> Vec<Op> {
+    let index = b.i32();
+    let (results, types) = (if returns { vec![(1, index)] } else { vec![] }, if returns { vec![index] } else { vec![] });
+    let mut functions = main_with(b, |b, _| vec![b.call("f0", &[0], &results)]);
+    for number in 0..count {
+        let is_last = number + 1 == count;
+        let value = [if is_last { 0 } else { 1 }];
+        let mut operations = if is_last { vec![] } else { vec![b.call(&format!("f{}", number + 1), &[0], &results)] };
+        operations.push(b.op("return_v1", if returns { &value } else { &[] }, &[]));
+        functions.push(b.function(&format!("f{number}"), &[(0, index)], &types, operations));
+    }
+    functions
+}
+
+/// An export of a program by hand.
+fn export_of(program: Program) -> Vec<u8> {
+    let shipped = shipped();
+    let like: &'static [u8] = shipped.into_iter().find(|sample| sample.name.starts_with(SMALL[0])).unwrap().bytes.leak();
+    let exported = Exported::read(like).unwrap();
+    let mut builder = Builder::new(&Bytecode::read(exported.module.as_borrowed().unwrap(), 0).unwrap());
+    let functions = program(&mut builder);
+    with_module(like, &builder.module(functions))
+}
+
+#[test]
+fn programs_with_one_thing_wrong_are_refused() {
+    let mut failures = Vec::new();
+    for (name, fate, program) in PROGRAMS {
+        let bytes = export_of(*program);
+        let path = keep(name, &bytes);
+        if let Err(failure) = try_batch(&path) {
+            failures.push(format!("{name}: {failure}"));
+            continue;
+        }
+        match split(&bytes, &SplitOptions::default()) {
+            Ok(_) if *fate == Refused => failures.push(format!("{name} is not refused: {path}")),
+            Err(error) if *fate == Split => failures.push(format!("{name} is refused: {error:?}: {path}")),
+            _ => {}
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+#[test]
+#[ignore = "not all of them are bounded yet"]
+fn small_programs_stay_small() {
+    let mut failures = Vec::new();
+    for (name, program) in EXPLOSIVE {
+        let path = keep(name, &export_of(*program));
+        failures.extend(try_batch(&path).err().map(|failure| format!("{name}: {failure}")));
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+#[test]
+fn hostile_files_never_end_the_process() {
+    let Some(root) = common::folder_of("JAXPRISM_SAMPLES") else { return };
+    common::files_below(&root.join("hostile"), &["mlirbc", "jax_exported"]).iter().for_each(|path| run_batch(&path.display().to_string()));
+}
