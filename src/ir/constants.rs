@@ -120,7 +120,7 @@ pub fn make_constant<'s>(session: &'s Session<'_>, of: Type<'s>, value: i64, pos
     }
     let spec = OpSpec {
         name: b"vhlo.constant_v1",
-        location: session.factory().unknown_location(),
+        location: session.unknown_location(),
         operands: &[],
         results: &[made],
         attributes: &[(session.factory().name(b"value"), attribute)],

@@ -310,6 +310,12 @@ impl<'a> Session<'a> {
         carried
     }
 
+    /// The unknown location.
+    pub fn unknown_location(&self) -> Attribute<'_> {
+        let id = self.entries.borrow_mut().tables.unknown_location();
+        self.location(id)
+    }
+
     /// Adds an entry to the tables, if it is not there, and makes its attribute.
     pub fn add_attribute(&self, entry: Entry<'a>) -> (AttributeId, Attribute<'_>) {
         let id = self.entries.borrow_mut().tables.intern_attribute(entry);

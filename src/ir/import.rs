@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use rustc_hash::FxHashMap;
+
 use super::entries::function_types;
 use super::{Attribute, Block, Name, Op, OpSpec, Program, Session, Type, Value};
 use crate::bytecode::{AttributeId, Bytecode, Field, Operation, Span, code, dialect};
@@ -21,6 +23,7 @@ pub fn import<'s, 'a>(session: &'s Session<'a>, bytecode: &Bytecode<'a>) -> Resu
         values: vec![None; tree.value_types.len()],
         operands: Vec::new(),
         results: Vec::new(),
+        function_types: FxHashMap::default(),
         kinds: vec![None; bytecode.tables.op_name_count()],
     };
     let mut blocks: Vec<(Block<'s>, u32, u32)> = Vec::new();
@@ -57,6 +60,8 @@ struct Importer<'s, 'b, 'a> {
     /// The operands and the types of the results of one operation, kept for the next.
     operands: Vec<Value<'s>>,
     results: Vec<Type<'s>>,
+    /// Types of functions; many functions may share one long type.
+    function_types: FxHashMap<AttributeId, Type<'s>>,
     /// What becomes of operations, by the table's names.
     kinds: Vec<Option<Rc<Kind<'s>>>>,
 }
@@ -200,7 +205,7 @@ impl<'s, 'a> Importer<'s, '_, 'a> {
     }
 
     /// `func_v1` → `func.func`.
-    fn function_attributes(&self, operation: &Operation, kind: &Kind<'s>) -> Result<Attributes<'s>> {
+    fn function_attributes(&mut self, operation: &Operation, kind: &Kind<'s>) -> Result<Attributes<'s>> {
         const INHERENT: [&str; 5] = ["arg_attrs", "function_type", "res_attrs", "sym_name", "sym_visibility"];
         let factory = self.session.factory();
         let mut attributes = self.attributes(operation, kind, &INHERENT)?;
@@ -229,9 +234,13 @@ impl<'s, 'a> Importer<'s, '_, 'a> {
         Ok(attributes)
     }
 
-    fn function_type(&self, operation: &Operation) -> Result<Type<'s>> {
+    fn function_type(&mut self, operation: &Operation) -> Result<Type<'s>> {
         let tables = &self.bytecode.tables;
-        let attribute = tables.attribute(self.inherent(operation, "function_type")?);
+        let id = self.inherent(operation, "function_type")?;
+        if let Some(known) = self.function_types.get(&id) {
+            return Ok(*known);
+        }
+        let attribute = tables.attribute(id);
         let types = match &attribute.fields[..] {
             [Field::Type(id)] if attribute.is(dialect::VHLO, code::vhlo::TYPE) => Some(tables.r#type(*id)),
             _ => None,
@@ -240,7 +249,9 @@ impl<'s, 'a> Importer<'s, '_, 'a> {
         let (inputs, results) = types.ok_or_else(|| self.refuse(operation, "a type that is no function type"))?;
         let inputs: Vec<_> = inputs.into_iter().map(|id| self.session.r#type(id)).collect();
         let results: Vec<_> = results.into_iter().map(|id| self.session.r#type(id)).collect();
-        Ok(self.session.factory().function_type(&inputs, &results))
+        let made = self.session.factory().function_type(&inputs, &results);
+        self.function_types.insert(id, made);
+        Ok(made)
     }
 
     /// `call_v1` → `func.call`.

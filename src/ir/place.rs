@@ -1,5 +1,7 @@
 //! Where in the user's Python an operation comes from.
 
+use rustc_hash::FxHashSet;
+
 use crate::bytecode::{AttributeId, Code, Field, Tables, code, dialect};
 
 /// What is said of an operation without a place.
@@ -10,7 +12,11 @@ pub fn place(tables: &Tables<'_>, location: AttributeId) -> String {
     use code::builtin as b;
     let mut names: Vec<String> = Vec::new();
     let mut work = vec![location];
+    let mut seen = FxHashSet::default();
     while let Some(id) = work.pop() {
+        if !seen.insert(id) {
+            continue;
+        }
         let entry = tables.attribute(id);
         let (dialect::BUILTIN, Code::Known(code)) = (entry.dialect, entry.code) else { continue };
         match (code, &entry.fields[..]) {

@@ -20,11 +20,13 @@ impl<'s> Folding<'_, 's, '_> {
                     None => self.set_aside(marker)?,
                 };
                 aside = Some(kept);
-                // All uses by this operation at once: what one of them could not do, the others cannot either.
-                let same = user.operands().enumerate().filter(|(other, value)| *other == position || *value == marker.result(0));
-                let is_loop = user.is("vhlo.while_v1");
-                let positions: Vec<_> = same.map(|(other, _)| other).filter(|other| is_loop || *other == position).collect();
-                positions.into_iter().for_each(|position| user.set_operand(position, kept.result(0)));
+                user.set_operand(position, kept.result(0));
+                if user.is("vhlo.while_v1") {
+                    // What one operand of a loop could not do, the others cannot either.
+                    let same = user.operands().enumerate().filter(|(_, value)| *value == marker.result(0));
+                    let positions: Vec<_> = same.map(|(position, _)| position).collect();
+                    positions.into_iter().for_each(|position| user.set_operand(position, kept.result(0)));
+                }
             }
             marker.erase();
         }
