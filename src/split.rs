@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use serde::Serialize;
 
 use crate::bytecode::Bytecode;
@@ -168,7 +168,9 @@ fn choose_platforms(exported: &Exported<'_>, options: &SplitOptions) -> Result<V
         return Err(Error::refused(format!("the export has no platform `{unknown}`")).with_hint(format!("it has {list}")));
     }
     let is_chosen = |platform: &&Platform| options.platforms.is_empty() || options.platforms.contains(platform);
-    Ok(available.iter().filter(is_chosen).cloned().collect())
+    // JAX lets a platform be named twice, and then takes the first.
+    let chosen: IndexSet<Platform> = available.iter().filter(is_chosen).cloned().collect();
+    Ok(chosen.into_iter().collect())
 }
 
 /// One module of the input, decoded once for all platforms.

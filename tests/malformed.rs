@@ -577,7 +577,6 @@ fn programs_with_one_thing_wrong_are_refused() {
 }
 
 #[test]
-#[ignore = "not all of them are bounded yet"]
 fn small_programs_stay_small() {
     let mut failures = Vec::new();
     for (name, program) in EXPLOSIVE {
