@@ -19,6 +19,7 @@ pub mod raw;
 mod verify;
 
 use std::cell::{Ref, RefCell};
+use std::fmt::Write;
 use std::rc::Rc;
 
 use melior::Context;
@@ -55,7 +56,10 @@ impl<'a> Session<'a> {
         let diagnostics = Rc::new(RefCell::new(Vec::new()));
         let sink = Rc::clone(&diagnostics);
         context.attach_diagnostic_handler(move |diagnostic| {
-            sink.borrow_mut().push(diagnostic.to_string());
+            // MLIR quotes what it complains of, which need not be UTF-8; then what was printed so far must do. A panic here would abort the process.
+            let mut text = String::new();
+            let is_whole = write!(text, "{diagnostic}").is_ok();
+            sink.borrow_mut().push(if is_whole { text } else { format!("{text}…") });
             true
         });
         Self {

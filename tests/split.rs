@@ -112,3 +112,22 @@ fn only_symbolic_exports_go_on_using_global_constants() {
     let symbolic = flags("symbolic.jax-0.12.0.1.jax_exported");
     assert!(symbolic.iter().all(|flag| *flag), "{symbolic:?}");
 }
+
+/// The bytes with one byte of the first place where `text` stands replaced.
+fn damaged(bytes: &[u8], text: &[u8], offset: usize, byte: u8) -> Vec<u8> {
+    let at = bytes.windows(text.len()).position(|window| window == text).unwrap();
+    let mut damaged = bytes.to_vec();
+    damaged[at + offset] = byte;
+    damaged
+}
+
+#[test]
+fn names_that_mlir_refuses_are_the_inputs_fault() {
+    let bytes = shipped("demo.jax-0.12.0.1.jax_exported");
+    let name = b"jax.uses_shape_polymorphism";
+    // Without the dialect's prefix; and with a byte that is no UTF-8, which MLIR quotes.
+    for input in [damaged(&bytes, name, 3, b'_'), damaged(&damaged(&bytes, name, 3, b'_'), b"jax_uses", 0, 0xff)] {
+        let error = split(&input, &SplitOptions::default()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Format, "{error:?}");
+    }
+}

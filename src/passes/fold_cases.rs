@@ -28,7 +28,7 @@ mod local;
 use indexmap::{IndexMap, IndexSet};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::platform_value::{decided, is_platform_value, make, unmarked};
+use super::platform_value::{decided, is_platform_value, is_sharding_call, make, unmarked};
 use super::prune::is_removable;
 use super::{Changes, Options, Pass};
 use crate::error::{Error, Result};
@@ -326,7 +326,7 @@ fn check_uses(program: &Program<'_, '_>, marker: Op<'_>) -> Result<()> {
         let is_opaque = name.starts_with("vhlo.custom_call")
             || !["vhlo.", "func.", "sdy.", "builtin.", "jaxprism."].iter().any(|own| name.starts_with(own));
         let is_dead = user.results().all(|result| !result.has_uses()) && is_removable(program, user);
-        if is_opaque && !is_dead {
+        if is_opaque && !is_dead && !is_sharding_call(program, user) {
             let message = format!("the platform index goes into `{name}` at {}", program.session.place(user));
             return Err(Error::refused(message).with_hint("what that operation does with it is not known here, so it cannot be split"));
         }

@@ -62,6 +62,17 @@ pub fn is_move(name: &str) -> bool {
     )
 }
 
+/// Whether an operation is a custom call that says where a value lives and leaves it as it is: how JAX before 0.7 wrote shardings.
+pub fn is_sharding_call(program: &Program<'_, '_>, operation: Op<'_>) -> bool {
+    if !operation.name_str().starts_with("vhlo.custom_call") || operation.operand_count() != 1 || operation.result_count() != 1 {
+        return false;
+    }
+    let id = operation.attribute("call_target_name").and_then(|target| program.session.attribute_id(target).ok());
+    let tables = program.session.tables();
+    let target = id.and_then(|id| tables.string(id));
+    matches!(target, Some(b"Sharding" | b"SPMDFullToShardShape" | b"SPMDShardToFullShape"))
+}
+
 /// Whether a constant of that type can be made where a marker stands.
 pub fn has_constants(session: &Session<'_>, of: Type<'_>) -> bool {
     constants::integer(session, of).and_then(|of| of.count).is_some_and(|count| count > 0)

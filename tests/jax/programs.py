@@ -503,6 +503,21 @@ def called_twice():
     return jit(lambda x: outer(outer(x)) + inner(x), ramp(4))
 
 
+@program(vjp_order=1)
+def gradient_of_a_function_called_twice():
+    """What the forward function hands to the backward one makes copies of functions that hold such values already."""
+
+    @jax.jit
+    def inner(x):
+        return differ(x)
+
+    @jax.jit
+    def outer(x):
+        return inner(x) * jnp.cos(x)
+
+    return jit(lambda x: outer(outer(x)), ramp(4))
+
+
 @program()
 def called_from_branches():
     """One cached function called from everywhere and from inside branches that only some platforms take."""

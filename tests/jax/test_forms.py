@@ -234,6 +234,16 @@ def index_of_64_bits() -> Form:
 
 
 @form
+def index_by_way_of_a_sharding_call() -> Form:
+    """How JAX before 0.7 wrote where a value lives, also of the index that goes into a `shard_map`."""
+    work = """
+    %s = stablehlo.custom_call @Sharding(%p) {mhlo.sharding = "{replicated}"} : (tensor<i32>) -> tensor<i32>
+    %t = stablehlo.custom_call @SPMDFullToShardShape(%s) {mhlo.sharding = "{manual}"} : (tensor<i32>) -> tensor<i32>
+    """
+    return chooses(work, lambda k: k)
+
+
+@form
 def index_of_64_bits_by_way_of_clamp() -> Form:
     work = """
     %low = stablehlo.constant dense<1> : tensor<i64>

@@ -1,6 +1,6 @@
 //! What an operation on integers results in, when it is known what they are.
 
-use super::super::platform_value::{is_move, known};
+use super::super::platform_value::{is_move, is_sharding_call, known};
 use crate::bytecode::{Field, code, dialect};
 use crate::ir::constants::{Integer, integer};
 use crate::ir::{Op, Program, Value};
@@ -22,6 +22,7 @@ pub(super) fn fold<'s>(program: &Program<'s, '_>, operation: Op<'s>, position: u
     let of = integer(program.session, result.r#type())?;
     let value: i128 = match (name, operation.operand_count()) {
         _ if is_move(operation.name_str()) && position == 0 => i128::from(operand(0)?),
+        _ if is_sharding_call(program, operation) => i128::from(operand(0)?),
         ("convert", 1) => i128::from(Integer::convert(operand(0)?, of)?),
         ("not", 1) if of.width == 1 => i128::from(operand(0)? == 0),
         ("not", 1) => !i128::from(operand(0)?),
