@@ -16,7 +16,8 @@ use jaxprism::error::Result;
 const EXIT_STATUS: &str = "\
 Exit status:
   0  done
-  1  the input is at fault: malformed, newer than this version, or not fit for what was asked
+  1  the input is at fault: malformed, newer than this version, or not fit for what was asked;
+     or an output is in the way
   2  wrong arguments, a file that cannot be read or written, or a failure of jaxprism's own";
 
 const EXAMPLES: &str = "\

@@ -45,7 +45,7 @@ fn every_output_is_an_export_for_its_one_platform_at_every_level() {
             assert_eq!(read, output.exported);
             assert_eq!(read.levels().count(), input.levels().count());
             for (level, before) in read.levels().zip(input.levels()) {
-                assert_eq!(level.platforms, [platform.clone()]);
+                assert_eq!(level.platforms, std::slice::from_ref(platform));
                 assert_eq!(platform_indices(level), 0, "{} for {platform}", path.display());
                 // All but the module, the platforms and the flag that goes with them is as it was.
                 let mut expected = before.clone();

@@ -90,6 +90,12 @@ impl Names {
 
 fn place(output: &Path) -> Result<Place> {
     let text = output.to_string_lossy();
+    let is_unknown = |part: &&str| !["platform}", "stem}"].iter().any(|known| part.starts_with(known));
+    if let Some(part) = text.split('{').skip(1).find(is_unknown).filter(|_| !output.is_dir()) {
+        let name = part.split_inclusive('}').next().unwrap_or_default();
+        return Err(Error::refused(format!("unknown placeholder `{{{name}` in {}", quoted(output)))
+            .with_hint("the placeholders are `{platform}` and `{stem}`"));
+    }
     if text.contains(PLATFORM) || text.contains(STEM) {
         return match output.to_str() {
             Some(template) => Ok(Place::Template(template.to_owned())),
@@ -121,11 +127,18 @@ mod tests {
             (Some("out"), Some("a/m.v1.bin"), "out/m.v1.cuda.bin"),
             (Some("out/{stem}-{platform}.x"), Some("a/m.bin"), "out/m-cuda.x"),
             (Some("{platform}/"), Some("a/m.bin"), "cuda/m.cuda.bin"),
-            (Some("{x}{platform}{"), Some("m"), "{x}cuda{"),
             (Some("{stem}"), Some("{platform}.bin"), "{platform}"),
         ] {
             let names = Names::new(output.map(Path::new), input.map(Path::new)).unwrap();
             assert_eq!(names.path(&Platform::CUDA).unwrap(), Path::new(expected));
+        }
+    }
+
+    #[test]
+    fn unknown_placeholders_are_refused() {
+        for (output, name) in [("{x}{platform}", "`{x}`"), ("out/{platform", "`{platform`"), ("{", "`{`")] {
+            let Err(error) = Names::new(Some(Path::new(output)), None) else { panic!("`{output}` was taken") };
+            assert_eq!(error.to_string(), format!("unknown placeholder {name} in `{output}`"));
         }
     }
 
