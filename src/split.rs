@@ -120,9 +120,9 @@ pub struct LevelReport {
 /// one platform comes out as it is.
 ///
 /// # Errors
-/// - [`ErrorKind::Format`](crate::error::ErrorKind::Format): the input is malformed, or no export at all.
-/// - [`ErrorKind::Unsupported`](crate::error::ErrorKind::Unsupported): the input is newer, or nested deeper, than this version handles.
-/// - [`ErrorKind::Refused`](crate::error::ErrorKind::Refused): a platform that the export does not have, or a platform index that goes where it cannot
+/// - [`ErrorKind::Format`]: the input is malformed, or no export at all.
+/// - [`ErrorKind::Unsupported`]: the input is newer, or nested deeper, than this version handles.
+/// - [`ErrorKind::Refused`]: a platform that the export does not have, or a platform index that goes where it cannot
 ///   be followed.
 ///
 /// # Examples
