@@ -18,8 +18,8 @@
 //! A `case` on anything else, be it a constant: the user wrote it. Functions that nothing calls any more go at once, with the calls in them.
 //!
 //! # Refuses
-//! Functions that call one another in a circle, or that would have to be copied beyond all measure; a platform value that goes into a custom call or into an operation that is not known, where it cannot
-//! be told what becomes of it.
+//! Functions that call one another in a circle, or that would have to be copied beyond all measure; a platform value that goes into a custom call or
+//! into an operation that is not known, where it cannot be told what becomes of it.
 
 mod arithmetic;
 mod carried;
