@@ -345,6 +345,10 @@ const PROGRAMS: &[(&str, Fate, Program)] = &[
         }
         functions
     }),
+    ("a main that calls itself", Refused, |b| {
+        let index = b.i32();
+        main_with(b, |b, _| vec![b.call("main", &[0], &[(1, index)])])
+    }),
     ("two functions of one name", Refused, |b| [main_with(b, |_, _| vec![]), main_with(b, |_, _| vec![])].concat()),
     ("a case without branches", Refused, |b| main_with(b, |b, index| vec![b.op("case_v1", &[0], &[(1, index)])])),
     ("branches with other results", Refused, |b| {

@@ -173,6 +173,10 @@ impl<'s> Verifier<'_, 's, '_> {
     /// Callees exist and take and return what the call says.
     fn call(&self, operation: Op<'s>) -> Result<()> {
         let callee = callee_of(self.program, operation).ok_or_else(|| self.broken(operation, "has no callee"))?;
+        // Its arguments are those of the export, which nothing inside has.
+        if callee == b"main" {
+            return Err(self.broken(operation, "calls `main`, which is for the caller of the module"));
+        }
         let function = self.symbols.get(&callee[..]).filter(|symbol| symbol.is("func.func"));
         let missing = || self.broken(operation, &format!("calls `{}`, which is no function", String::from_utf8_lossy(&callee)));
         let function = *function.ok_or_else(missing)?;
