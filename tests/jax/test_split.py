@@ -489,7 +489,10 @@ def samples() -> list[Path]:
 def test_sample(tool: Tool, path: Path, tmp_path: Path):
     try:
         original = load(path.read_bytes())
+        for level in chain(original):
+            Graph.read(bytes(level.mlir_module_serialized))
     except Exception as error:
+        # An older JAX reads the container of a newer one, but not always the operations in it.
         pytest.skip(f"JAX {jax.__version__} cannot read it: {str(error)[:100]}")
     outcome = tool.run("split", path, "-o", f"{tmp_path}/")
     assert outcome.returncode == 0, outcome.stderr.decode()
