@@ -110,18 +110,7 @@ impl<'a> Bytecode<'a> {
 
     /// Whether a value of the module has a dynamic dimension.
     pub fn is_polymorphic(&self) -> bool {
-        let mut seen = vec![false; self.tables.type_count()];
-        let mut work: Vec<TypeId> = self.tree.value_types.clone();
-        while let Some(id) = work.pop() {
-            if std::mem::replace(&mut seen[id.index()], true) {
-                continue;
-            }
-            if self.tables.tensor(id).is_some_and(|(shape, _)| shape.contains(&i64::MIN)) {
-                return true;
-            }
-            work.extend(self.tables.r#type(id).types());
-        }
-        false
+        self.tables.have_dynamic(self.tree.value_types.iter().copied())
     }
 
     /// Whether anything in the resource sections says something. Empty ones are always written.

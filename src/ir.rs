@@ -25,8 +25,8 @@ use std::rc::Rc;
 use melior::Context;
 use melior::dialect::{DialectHandle, DialectRegistry};
 
-pub use calls::{Calls, callee_of, retarget};
-pub use place::place;
+pub use calls::{Calls, callee_of, is_call, retarget};
+pub use place::{UNKNOWN as UNKNOWN_PLACE, place};
 pub use raw::{Attribute, Block, Definition, Name, Op, OpSpec, Region, Type, Value};
 pub use verify::verify;
 

@@ -405,6 +405,22 @@ impl<'a> Tables<'a> {
         Some((check::shape(entry)?.collect(), check::element_type(entry)?))
     }
 
+    /// Whether one of some types is, or holds, a tensor type with a dynamic dimension. Looks at each type once, however often it is named.
+    pub fn have_dynamic(&self, types: impl IntoIterator<Item = TypeId>) -> bool {
+        let mut seen = vec![false; self.type_count()];
+        let mut work: Vec<TypeId> = types.into_iter().collect();
+        while let Some(id) = work.pop() {
+            if std::mem::replace(&mut seen[id.index()], true) {
+                continue;
+            }
+            if self.tensor(id).is_some_and(|(shape, _)| shape.contains(&i64::MIN)) {
+                return true;
+            }
+            work.extend(self.r#type(id).types());
+        }
+        false
+    }
+
     /// The elements of an array attribute, builtin or vhlo.
     pub fn array(&self, id: AttributeId) -> Option<impl Iterator<Item = AttributeId>> {
         let entry = self.attribute(id);

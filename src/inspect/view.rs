@@ -3,10 +3,7 @@
 use std::collections::HashMap;
 
 use crate::bytecode::{AttributeId, Block, Bytecode, OpNameId, Operation, Region, ValueId, code, dialect};
-use crate::ir::place;
-
-/// What [`place`] says of an operation without one.
-const NO_PLACE: &str = "an unknown place";
+use crate::ir::{UNKNOWN_PLACE, place};
 
 /// What an operation is, as far as inspecting cares. Versions do not count: `case_v1` and a later one are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,7 +127,7 @@ impl<'b, 'a> View<'b, 'a> {
 
     /// The place of an operation in the user's files, where one is known.
     pub fn place(&self, operation: &Operation) -> Option<String> {
-        Some(place(&self.bytecode.tables, operation.location)).filter(|place| place != NO_PLACE)
+        Some(place(&self.bytecode.tables, operation.location)).filter(|place| place != UNKNOWN_PLACE)
     }
 
     /// The block that a region begins with; regions of VHLO have one.

@@ -82,6 +82,11 @@ impl<'s> Calls<'s> {
     }
 }
 
+/// Whether operations of that name call a function by its name: calls and composites.
+pub fn is_call(name: &str) -> bool {
+    matches!(name, "func.call" | "vhlo.call_v1" | "vhlo.composite_v1" | "vhlo.composite_v2")
+}
+
 /// The name of the function that a call or a composite names.
 pub fn callee_of(program: &Program<'_, '_>, operation: Op<'_>) -> Option<Vec<u8>> {
     match operation.name().as_bytes() {

@@ -38,30 +38,37 @@ pub fn integer(session: &Session<'_>, of: Type<'_>) -> Option<Integer> {
     Some(Integer { width, is_signed, count })
 }
 
+/// The integer types of vhlo: code, width, and whether the top bit is a sign.
+const VHLO_INTEGERS: [(u8, u32, bool); 13] = {
+    use code::vhlo as v;
+    [
+        (v::BOOL_TYPE, 1, false),
+        (v::I2_TYPE, 2, true),
+        (v::I4_TYPE, 4, true),
+        (v::I8_TYPE, 8, true),
+        (v::I16_TYPE, 16, true),
+        (v::I32_TYPE, 32, true),
+        (v::I64_TYPE, 64, true),
+        (v::UI2_TYPE, 2, false),
+        (v::UI4_TYPE, 4, false),
+        (v::UI8_TYPE, 8, false),
+        (v::UI16_TYPE, 16, false),
+        (v::UI32_TYPE, 32, false),
+        (v::UI64_TYPE, 64, false),
+    ]
+};
+
 fn element_integer(tables: &crate::bytecode::Tables<'_>, element: TypeId) -> Option<(u32, bool)> {
-    use code::{builtin as b, vhlo as v};
+    use code::builtin as b;
     let entry = tables.r#type(element);
     match (entry.dialect, entry.code, &entry.fields[..]) {
         (dialect::BUILTIN, Code::Known(b::INTEGER_TYPE), [Field::Unsigned(packed)]) => {
             let width = u32::try_from(packed >> 2).ok().filter(|width| (1..=64).contains(width))?;
             Some((width, packed & 3 != 2 && width > 1))
         }
-        (dialect::VHLO, Code::Known(code), _) => match code {
-            v::BOOL_TYPE => Some((1, false)),
-            v::I2_TYPE => Some((2, true)),
-            v::I4_TYPE => Some((4, true)),
-            v::I8_TYPE => Some((8, true)),
-            v::I16_TYPE => Some((16, true)),
-            v::I32_TYPE => Some((32, true)),
-            v::I64_TYPE => Some((64, true)),
-            v::UI2_TYPE => Some((2, false)),
-            v::UI4_TYPE => Some((4, false)),
-            v::UI8_TYPE => Some((8, false)),
-            v::UI16_TYPE => Some((16, false)),
-            v::UI32_TYPE => Some((32, false)),
-            v::UI64_TYPE => Some((64, false)),
-            _ => None,
-        },
+        (dialect::VHLO, Code::Known(code), _) => {
+            VHLO_INTEGERS.iter().find(|row| row.0 == code).map(|(_, width, is_signed)| (*width, *is_signed))
+        }
         _ => None,
     }
 }
@@ -155,28 +162,13 @@ fn mask_unused(mut bytes: Vec<u8>, width: u32) -> Vec<u8> {
 
 /// The vhlo tensor type of a builtin one.
 fn vhlo_tensor<'s>(session: &'s Session<'_>, shape: &[i64], element: TypeId) -> Option<Type<'s>> {
-    use code::vhlo as v;
-    let code = match element_integer(&session.tables(), element)? {
-        (1, _) => v::BOOL_TYPE,
-        (2, true) => v::I2_TYPE,
-        (4, true) => v::I4_TYPE,
-        (8, true) => v::I8_TYPE,
-        (16, true) => v::I16_TYPE,
-        (32, true) => v::I32_TYPE,
-        (64, true) => v::I64_TYPE,
-        (2, false) => v::UI2_TYPE,
-        (4, false) => v::UI4_TYPE,
-        (8, false) => v::UI8_TYPE,
-        (16, false) => v::UI16_TYPE,
-        (32, false) => v::UI32_TYPE,
-        (64, false) => v::UI64_TYPE,
-        _ => return None,
-    };
+    let (width, is_signed) = element_integer(&session.tables(), element)?;
+    let code = VHLO_INTEGERS.iter().find(|row| (row.1, row.2) == (width, is_signed))?.0;
     let element = session.type_id(session.add_type(Entry::new(dialect::VHLO, code, []))).ok()?;
     let mut fields = vec![Field::Count(shape.len() as u32)];
     fields.extend(shape.iter().map(|dimension| Field::Signed(*dimension)));
     fields.push(Field::Type(element));
-    Some(session.add_type(Entry::new(dialect::VHLO, v::TENSOR_TYPE, fields)))
+    Some(session.add_type(Entry::new(dialect::VHLO, code::vhlo::TENSOR_TYPE, fields)))
 }
 
 #[cfg(test)]

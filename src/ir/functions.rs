@@ -1,11 +1,16 @@
 //! Edits of functions and of operations with regions that MLIR's interface has no call for.
 
-use super::{Attribute, Op, OpSpec, Program, Session, Type};
+use super::{Attribute, Block, Op, OpSpec, Program, Session, Type};
 use crate::error::{Error, Result};
 
 /// Whether only the module itself can call the function.
 pub fn is_private(function: Op<'_>) -> bool {
     function.attribute("sym_visibility").and_then(|text| text.as_string()) == Some(b"private")
+}
+
+/// The block of a function, or of another operation with one region.
+pub fn body(operation: Op<'_>) -> Option<Block<'_>> {
+    operation.regions().next()?.first_block()
 }
 
 /// The inputs and results of a function.
@@ -34,8 +39,7 @@ pub fn drop_arguments<'s>(program: &Program<'s, '_>, function: Op<'s>, positions
             function.set_attribute("arg_attrs", factory.array(&left));
         }
     }
-    let block = function.regions().next().and_then(|region| region.first_block());
-    let block = block.ok_or_else(|| Error::bug("a function without a body"))?;
+    let block = body(function).ok_or_else(|| Error::bug("a function without a body"))?;
     positions.iter().rev().for_each(|position| block.erase_argument(*position));
     Ok(())
 }

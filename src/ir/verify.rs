@@ -6,7 +6,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::calls::References;
-use super::{Block, Definition, Op, Program, Type, Value, callee_of, functions, symbol_name};
+use super::{Block, Definition, Op, Program, Type, Value, callee_of, functions, is_call, symbol_name};
 use crate::bytecode::OpRow;
 use crate::error::{Error, Result};
 
@@ -69,7 +69,7 @@ impl<'s> Verifier<'_, 's, '_> {
                 "builtin.module" => Rule::Module,
                 "func.func" => Rule::Function,
                 name if is_terminator(name) => Rule::Terminator,
-                "func.call" | "vhlo.call_v1" | "vhlo.composite_v1" | "vhlo.composite_v2" => Rule::Call,
+                name if is_call(name) => Rule::Call,
                 "vhlo.case_v1" | "vhlo.if_v1" => Rule::Branches,
                 "vhlo.while_v1" => Rule::Loop,
                 "sdy.manual_computation" | "sdy.named_computation" => Rule::Computation,

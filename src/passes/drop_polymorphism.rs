@@ -19,7 +19,7 @@
 use rustc_hash::FxHashSet;
 
 use super::{Changes, Options, Pass};
-use crate::bytecode::{Entry, Field, Tables, TypeId, code, dialect};
+use crate::bytecode::{Entry, Field, TypeId, code, dialect};
 use crate::error::Result;
 use crate::ir::{Program, Type};
 
@@ -44,7 +44,7 @@ fn run(program: &Program<'_, '_>, _options: &Options) -> Result<Changes> {
 /// Whether a value of the program has a dynamic dimension.
 fn is_polymorphic(program: &Program<'_, '_>) -> Result<bool> {
     let all = (0..program.session.tables().type_count()).map(|id| TypeId(id as u32));
-    if !all.into_iter().any(|id| is_dynamic(&program.session.tables(), id)) {
+    if !program.session.tables().have_dynamic(all) {
         return Ok(false);
     }
     let mut types: FxHashSet<Type<'_>> = FxHashSet::default();
@@ -54,18 +54,6 @@ fn is_polymorphic(program: &Program<'_, '_>) -> Result<bool> {
             types.extend(block.arguments().map(|argument| argument.r#type()));
         }
     });
-    let tables = program.session.tables();
     let ids = types.into_iter().map(|of| program.session.type_id(of)).collect::<Result<Vec<_>>>()?;
-    Ok(ids.into_iter().any(|id| is_dynamic(&tables, id)))
-}
-
-fn is_dynamic(tables: &Tables<'_>, root: TypeId) -> bool {
-    let mut work = vec![root];
-    while let Some(id) = work.pop() {
-        if tables.tensor(id).is_some_and(|(shape, _)| shape.contains(&i64::MIN)) {
-            return true;
-        }
-        work.extend(tables.r#type(id).types());
-    }
-    false
+    Ok(program.session.tables().have_dynamic(ids))
 }

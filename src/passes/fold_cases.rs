@@ -32,7 +32,7 @@ use super::platform_value::{decided, is_platform_value, is_sharding_call, make, 
 use super::prune::is_removable;
 use super::{Changes, Options, Pass};
 use crate::error::{Error, Result};
-use crate::ir::{Calls, Op, Program, callee_of, constants, functions, retarget, symbol_name};
+use crate::ir::{Calls, Op, Program, callee_of, constants, functions, is_call, retarget, symbol_name};
 
 pub const PASS: Pass = Pass { name: "fold-cases", summary: "Carry out everything that the platform decides", run };
 
@@ -43,7 +43,7 @@ fn run(program: &Program<'_, '_>, _options: &Options) -> Result<Changes> {
     let mut folding =
         Folding { program, markers: Markers::default(), changes: Changes::default(), loop_looks: FxHashMap::default(), budget: None };
     for function in program.functions()? {
-        let body = function.regions().next().and_then(|region| region.first_block());
+        let body = functions::body(function);
         let leading = body.into_iter().flat_map(|body| body.operations()).take_while(|operation| is_platform_value(*operation));
         folding.markers.pending.extend(leading);
     }
@@ -93,7 +93,7 @@ impl<'s> Markers<'s> {
             if is_platform_value(inner) {
                 self.pending.swap_remove(&inner);
                 self.aside.swap_remove(&inner);
-            } else if is_call(inner) {
+            } else if is_call(inner.name_str()) {
                 self.erased_calls.insert(inner);
             }
         });
@@ -219,7 +219,7 @@ impl<'s> Folding<'_, 's, '_> {
 
     /// Replaces the arguments that are known by markers and drops them. Returns their positions.
     fn fix_arguments(&mut self, function: Op<'s>, known: &[Option<i64>]) -> Result<Vec<usize>> {
-        let body = function.regions().next().and_then(|region| region.first_block());
+        let body = functions::body(function);
         let body = body.ok_or_else(|| Error::bug("a function without a body"))?;
         let first = body.first().ok_or_else(|| Error::bug("a function with an empty body"))?;
         let mut dropped = Vec::new();
@@ -243,7 +243,7 @@ impl<'s> Folding<'_, 's, '_> {
         self.markers.erased_calls.clear();
         for function in calls.functions.iter().rev() {
             let Some(sites) = symbol_name(*function).and_then(|name| calls.sites.get(name)) else { continue };
-            let body = function.regions().next().and_then(|region| region.first_block());
+            let body = functions::body(*function);
             let Some(terminator) = body.and_then(|body| body.last()) else { continue };
             let returned: Vec<_> = terminator.operands().map(decided).collect();
             for site in sites {
@@ -312,11 +312,6 @@ impl Names {
             }
         }
     }
-}
-
-/// Whether an operation calls a function by name.
-fn is_call(operation: Op<'_>) -> bool {
-    matches!(operation.name().as_bytes(), b"func.call" | b"vhlo.call_v1" | b"vhlo.composite_v1" | b"vhlo.composite_v2")
 }
 
 /// Refuses uses of which it cannot be told what becomes of the platform index in them.

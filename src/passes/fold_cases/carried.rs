@@ -9,7 +9,7 @@ use super::Folding;
 use super::local::malformed;
 use crate::bytecode::{Code, Entry, Field, code, dialect};
 use crate::error::{Error, Result};
-use crate::ir::functions::{rebuild_without, without};
+use crate::ir::functions::{self, rebuild_without, without};
 use crate::ir::{Block, Definition, Op, Program, Value};
 
 /// How often one loop is looked at in a round. JAX's loops carry a handful of values that the platform decides.
@@ -54,7 +54,7 @@ impl<'s> Folding<'_, 's, '_> {
 
     /// Drops what a manual computation takes and the platform decides. Returns false if there is none.
     pub(super) fn drop_from_manual_computation(&mut self, operation: Op<'s>) -> Result<bool> {
-        let body = operation.regions().next().and_then(|region| region.first_block());
+        let body = functions::body(operation);
         let body = body.filter(|body| body.argument_count() == operation.operand_count());
         let body = body.ok_or_else(|| malformed(self.program, operation, "has a body that does not take its operands"))?;
         let decided = operation.operands().enumerate().filter_map(|(position, operand)| Some((position, decided(operand)?)));
