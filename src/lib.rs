@@ -3,6 +3,7 @@
 //! One road, in one direction: [`container`] → [`bytecode`] → [`ir`] → [`passes`] → [`ir`] → [`bytecode`] → [`container`]. [`split`](split()) walks it.
 
 pub mod bytecode;
+pub mod callbacks;
 pub mod container;
 pub mod error;
 pub mod inspect;
