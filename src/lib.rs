@@ -16,4 +16,4 @@ pub mod split;
 pub use container::{Exported, Platform};
 pub use error::{Error, ErrorKind};
 pub use inspect::{Inspection, inspect};
-pub use split::{Output, Report, Split, SplitOptions, split};
+pub use split::{Locations, Output, Report, Split, SplitOptions, split};

@@ -3,9 +3,12 @@
 mod adapter;
 mod drop_polymorphism;
 mod fold_cases;
+mod locations;
 mod platform_value;
 mod prune;
+mod redact_paths;
 mod resolve_platform;
+mod strip_locations;
 mod tidy_casts;
 
 use std::ops::AddAssign;
@@ -24,12 +27,29 @@ pub struct Pass {
     pub name: &'static str,
     /// What it does, in one line.
     pub summary: &'static str,
+    /// All about it, as Markdown with the headings *What it does*, *Before, after*, *Leaves alone* and *Refuses*.
+    pub doc: &'static str,
+    /// Whether `split` runs it over every module for several platforms. It runs others only when it is asked to.
+    pub in_split: bool,
     /// Does it.
     pub run: fn(&Program<'_, '_>, &Options) -> Result<Changes>,
 }
 
-/// All passes, in the order in which `split` runs them.
-pub static PASSES: [Pass; 5] = [resolve_platform::PASS, fold_cases::PASS, tidy_casts::PASS, prune::PASS, drop_polymorphism::PASS];
+/// All passes: those that `split` always runs, in that order, and then the others.
+pub static PASSES: [Pass; 7] = [
+    resolve_platform::PASS,
+    fold_cases::PASS,
+    tidy_casts::PASS,
+    prune::PASS,
+    drop_polymorphism::PASS,
+    redact_paths::PASS,
+    strip_locations::PASS,
+];
+
+/// The passes that `split` runs over every module for several platforms, in order.
+pub fn split_pipeline() -> Vec<&'static Pass> {
+    PASSES.iter().filter(|pass| pass.in_split).collect()
+}
 
 /// The pass of that name.
 pub fn find(name: &str) -> Option<&'static Pass> {
@@ -71,12 +91,21 @@ pub struct Changes {
     pub casts_tidied: usize,
     /// Attributes of the module that were set anew.
     pub attributes_set: usize,
+    /// Locations of operations and of arguments of blocks that became unknown.
+    pub locations_stripped: usize,
+    /// File names, and names with file names in them, that lost directories; one that stands in many places counts once.
+    pub paths_redacted: usize,
 }
 
 impl Changes {
-    /// Whether more changed than attributes of the module.
+    /// Whether more changed than attributes of the module and locations.
     pub fn touch_operations(&self) -> bool {
-        Self { attributes_set: 0, ..*self } != Self::default()
+        Self { attributes_set: 0, ..*self }.touch_more_than_locations()
+    }
+
+    /// Whether more changed than locations, which nothing else depends on.
+    pub fn touch_more_than_locations(&self) -> bool {
+        Self { locations_stripped: 0, paths_redacted: 0, ..*self } != Self::default()
     }
 
     /// Whether nothing changed.
@@ -95,6 +124,8 @@ impl AddAssign for Changes {
         self.operations_removed += other.operations_removed;
         self.casts_tidied += other.casts_tidied;
         self.attributes_set += other.attributes_set;
+        self.locations_stripped += other.locations_stripped;
+        self.paths_redacted += other.paths_redacted;
     }
 }
 
@@ -107,4 +138,26 @@ pub struct PassRun {
     pub changes: Changes,
     /// How long it took, our verifier included.
     pub time: Duration,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_doc_has_the_four_headings_in_order() {
+        for pass in &PASSES {
+            let headings: Vec<_> = pass.doc.lines().filter_map(|line| line.strip_prefix("# ")).collect();
+            assert_eq!(headings, ["What it does", "Before, after", "Leaves alone", "Refuses"], "{}", pass.name);
+            assert!(pass.doc.starts_with(&format!("`{}`\n", pass.name)), "{}", pass.name);
+        }
+    }
+
+    #[test]
+    fn a_pass_is_found_by_its_name() {
+        for pass in &PASSES {
+            assert!(find(pass.name).is_some_and(|found| std::ptr::eq(found, pass)), "{}", pass.name);
+        }
+        assert!(find("no-such-pass").is_none());
+    }
 }

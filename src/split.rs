@@ -1,5 +1,6 @@
 //! The road itself: container → bytecode → MLIR → passes → MLIR → bytecode → container, once for each platform.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
@@ -12,7 +13,7 @@ use crate::bytecode::Bytecode;
 use crate::container::{Exported, Platform};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ir::{Session, export, import, verify};
-use crate::passes::{Changes, Options, PASSES, Pass, run_pipeline};
+use crate::passes::{self, Changes, Options, Pass, run_pipeline};
 use crate::pieces::Pieces;
 
 /// Stack of the threads that run passes: MLIR and our own verifier recurse over regions and attributes, whose depth the reader bounds.
@@ -24,12 +25,44 @@ const STACK_BYTES: usize = 16 << 20;
 pub struct SplitOptions {
     /// The platforms to write; all of the export if empty.
     pub platforms: Vec<Platform>,
+    /// What becomes of source locations.
+    pub locations: Locations,
+}
+
+/// What becomes of the places in the user's files that a module remembers for messages and profiles.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Locations {
+    /// They stay.
+    #[default]
+    Kept,
+    /// File names lose their directories; lines and scopes stay.
+    Redacted,
+    /// All of them go.
+    Stripped,
+}
+
+impl Locations {
+    /// The pass that does it.
+    fn pass(self) -> Option<&'static Pass> {
+        match self {
+            Self::Kept => None,
+            Self::Redacted => passes::find("redact-paths"),
+            Self::Stripped => passes::find("strip-locations"),
+        }
+    }
 }
 
 impl SplitOptions {
     /// Asks for these platforms alone.
     pub fn platforms(mut self, platforms: impl IntoIterator<Item = Platform>) -> Self {
         self.platforms = platforms.into_iter().collect();
+        self
+    }
+
+    /// Asks for this to become of source locations, at every level, in exports for one platform too.
+    pub fn locations(mut self, locations: Locations) -> Self {
+        self.locations = locations;
         self
     }
 }
@@ -94,6 +127,8 @@ pub struct OutputReport {
     pub platform: String,
     /// Bytes of the output.
     pub bytes: u64,
+    /// What the levels saved together.
+    pub location_bytes_saved: Option<i64>,
     /// The function itself, then its vector-Jacobian products.
     pub levels: Vec<LevelReport>,
 }
@@ -109,6 +144,8 @@ pub struct LevelReport {
     pub operations: usize,
     /// Functions in the output's module.
     pub functions: usize,
+    /// By how much what became of the locations made the module smaller; negative where it made it larger. `None` where they were to stay.
+    pub location_bytes_saved: Option<i64>,
     /// What the passes changed.
     pub changes: Changes,
 }
@@ -117,7 +154,7 @@ pub struct LevelReport {
 ///
 /// `input` is what `jax.export.Exported.serialize()` wrote. Each output is an ordinary export for a single platform, which
 /// `jax.export.deserialize` loads; its vector-Jacobian products are split as well. Large constants of the outputs are slices of `input`. An export for
-/// one platform comes out as it is.
+/// one platform comes out as it is, but for its locations where [`SplitOptions::locations`] asks for that.
 ///
 /// # Errors
 /// - [`ErrorKind::Format`]: the input is malformed, or no export at all.
@@ -140,7 +177,7 @@ pub fn split<'a>(input: &'a [u8], options: &SplitOptions) -> Result<Split<'a>> {
     let levels: Vec<_> =
         exported.levels().enumerate().map(|(level, exported)| Level::read(level, exported, input)).collect::<Result<_>>()?;
     let outputs = in_parallel(chosen, |platform| {
-        let output = split_one(&exported, &levels, &platform);
+        let output = split_one(&exported, &levels, &platform, options.locations);
         (platform.clone(), output.map_err(|error| error.context(format!("cannot split for `{platform}`"))))
     })?;
     let mut report = Report {
@@ -151,7 +188,8 @@ pub fn split<'a>(input: &'a [u8], options: &SplitOptions) -> Result<Split<'a>> {
     let mut split = IndexMap::new();
     for (platform, output) in outputs {
         let (output, levels) = output?;
-        report.outputs.push(OutputReport { platform: platform.to_string(), bytes: output.len(), levels });
+        let location_bytes_saved = levels.iter().map(|level| level.location_bytes_saved).sum();
+        report.outputs.push(OutputReport { platform: platform.to_string(), bytes: output.len(), location_bytes_saved, levels });
         split.insert(platform, output);
     }
     Ok(Split { outputs: split, report })
@@ -197,15 +235,29 @@ fn in_level(level: usize, what: &str) -> String {
 }
 
 /// Splits every level for one platform and puts the export together.
-fn split_one<'a>(exported: &Exported<'a>, levels: &[Level<'a>], platform: &Platform) -> Result<(Output<'a>, Vec<LevelReport>)> {
+fn split_one<'a>(
+    exported: &Exported<'a>,
+    levels: &[Level<'a>],
+    platform: &Platform,
+    locations: Locations,
+) -> Result<(Output<'a>, Vec<LevelReport>)> {
     let mut reports = Vec::new();
     let mut modules = Vec::new();
     for level in levels {
-        let context = |error: Error| error.context(in_level(level.level, "cannot resolve the platform"));
-        let (module, is_polymorphic, report) =
-            split_level(level, platform).map_err(|error| if level.level == 0 { error } else { context(error) })?;
-        modules.push((module, is_polymorphic));
-        reports.push(report);
+        let context =
+            |what: &'static str| move |error: Error| if level.level == 0 { error } else { error.context(in_level(level.level, what)) };
+        let mut module = resolve(level, platform).map_err(context("cannot resolve the platform"))?;
+        let location_bytes_saved = locations.pass().map(|pass| module.rewrite_locations(pass)).transpose();
+        let location_bytes_saved = location_bytes_saved.map_err(context("cannot rewrite the locations"))?;
+        reports.push(LevelReport {
+            level: level.level,
+            operations_before: level.bytecode.tree.operations.len(),
+            operations: module.bytecode.tree.operations.len(),
+            functions: module.bytecode.functions().count(),
+            location_bytes_saved,
+            changes: module.changes,
+        });
+        modules.push((module.bytes, module.uses_global_constants));
     }
     let mut output = exported.clone();
     let mut modules = modules.into_iter();
@@ -220,26 +272,45 @@ fn split_one<'a>(exported: &Exported<'a>, levels: &[Level<'a>], platform: &Platf
     Ok((Output { exported: output, bytes }, reports))
 }
 
-/// Splits one module. Returns it with whether it still needs global constants: dimension variables, once the platform index is gone.
-fn split_level<'a>(level: &Level<'a>, platform: &Platform) -> Result<(Pieces<'a>, bool, LevelReport)> {
-    let before = level.bytecode.tree.operations.len();
+/// One module of an output.
+struct Resolved<'l, 'a> {
+    bytecode: Cow<'l, Bytecode<'a>>,
+    bytes: Pieces<'a>,
+    /// Whether it still needs global constants: dimension variables, once the platform index is gone.
+    uses_global_constants: bool,
+    changes: Changes,
+}
+
+/// Resolves the platform in one module.
+fn resolve<'l, 'a>(level: &'l Level<'a>, platform: &Platform) -> Result<Resolved<'l, 'a>> {
     let index = level.platforms.iter().position(|known| known == platform);
     let index = index.ok_or_else(|| Error::format(format!("this level has no platform `{platform}`, the function itself has")))?;
-    let report = |bytecode: &Bytecode<'_>, changes| LevelReport {
-        level: level.level,
-        operations_before: before,
-        operations: bytecode.tree.operations.len(),
-        functions: bytecode.functions().count(),
-        changes,
-    };
     if level.platforms.len() == 1 {
-        let module = Pieces::borrowed(level.bytes);
-        return Ok((module, level.uses_global_constants, report(&level.bytecode, Changes::default())));
+        return Ok(Resolved {
+            bytecode: Cow::Borrowed(&level.bytecode),
+            bytes: Pieces::borrowed(level.bytes),
+            uses_global_constants: level.uses_global_constants,
+            changes: Changes::default(),
+        });
     }
-    let passes: Vec<&'static Pass> = PASSES.iter().collect();
-    let (split, changes) = rewrite(&level.bytecode, &passes, &Options::for_platform(index as i64))?;
-    let is_polymorphic = level.uses_global_constants && split.is_polymorphic();
-    Ok((split.write()?, is_polymorphic, report(&split, changes)))
+    let (bytecode, changes) = rewrite(&level.bytecode, &passes::split_pipeline(), &Options::for_platform(index as i64))?;
+    let uses_global_constants = level.uses_global_constants && bytecode.is_polymorphic();
+    Ok(Resolved { bytes: bytecode.write()?, bytecode: Cow::Owned(bytecode), uses_global_constants, changes })
+}
+
+impl Resolved<'_, '_> {
+    /// Runs a pass over the locations. Returns how many bytes that saves, beside the same module in the same encoding.
+    fn rewrite_locations(&mut self, pass: &'static Pass) -> Result<i64> {
+        let (bytecode, changes) = rewrite(&self.bytecode, &[pass], &Options::default())?;
+        if changes.is_empty() {
+            return Ok(0);
+        }
+        let before = self.bytecode.write()?.len();
+        self.bytes = bytecode.write()?;
+        self.bytecode = Cow::Owned(bytecode);
+        self.changes += changes;
+        Ok(before as i64 - self.bytes.len() as i64)
+    }
 }
 
 /// Takes a module through MLIR and some passes.

@@ -251,6 +251,32 @@ mod outputs {
     }
 
     #[test]
+    fn say_what_was_saved_on_locations_where_that_was_asked_for() {
+        let room = Room::new();
+        let sizes = |arguments: &[&str]| -> (String, Vec<i64>, Value) {
+            let text = room.run(&[&["split", "--force", "model.jax_exported"], arguments].concat()).done();
+            let report = room.run(&[&["split", "--force", "model.jax_exported", "--report", "-"], arguments].concat()).done();
+            let files = PLATFORMS.map(|platform| fs::metadata(room.path(&format!("model.{platform}.jax_exported"))).unwrap().len() as i64);
+            (text, files.to_vec(), serde_json::from_str(&report).unwrap())
+        };
+        let (text, before, report) = sizes(&[]);
+        assert!(!text.contains("locations") && report["outputs"][0]["location_bytes_saved"].is_null());
+        for (option, count) in [("--strip-locations", "locations_stripped"), ("--redact-paths", "paths_redacted")] {
+            let (text, after, report) = sizes(&[option]);
+            assert!(text.starts_with("platform") && text.contains("saved on locations"), "{text}");
+            for (output, (before, after)) in report["outputs"].as_array().unwrap().iter().zip(before.iter().zip(after)) {
+                let saved = output["location_bytes_saved"].as_i64().unwrap();
+                assert_eq!(output["levels"][0]["location_bytes_saved"], saved);
+                // The module's end is aligned, so that the file may differ by a little more or less.
+                assert!((before - after - saved).abs() < 16, "{before} {after} {saved}");
+                // The file of the demo was exported without a directory.
+                assert_eq!(output["levels"][0]["changes"][count].as_u64().unwrap() > 0, option == "--strip-locations");
+            }
+        }
+        room.refused(&["split", "model.jax_exported", "--strip-locations", "--redact-paths", "-o", "x/"]);
+    }
+
+    #[test]
     fn of_one_platform_come_with_a_note() {
         let room = Room::new();
         fs::write(room.path("single.jax_exported"), export("single.jax-0.12.0.1.jax_exported")).unwrap();

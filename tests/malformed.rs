@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use common::build::{Body, Builder, Op};
 use common::{Random, Sample, mutate_bytes, mutate_module, on_a_large_stack, samples, shipped, with_module};
 use jaxprism::bytecode::{Bytecode, Field, TypeId, code};
-use jaxprism::passes::Options;
+use jaxprism::passes::{Options, find};
 use jaxprism::pieces::Pieces;
 use jaxprism::split::rewrite;
 use jaxprism::{Error, ErrorKind, Exported, SplitOptions, inspect, split};
@@ -62,7 +62,7 @@ fn whole(name: &str, bytes: &[u8]) {
     }
     if bytes.starts_with(jaxprism::bytecode::MAGIC) {
         let through = on_a_large_stack(|| -> jaxprism::error::Result<Vec<u8>> {
-            Ok(rewrite(&Bytecode::read(bytes, 0)?, &[], &Options::default())?.0.write()?.to_vec())
+            Ok(rewrite(&Bytecode::read(bytes, 0)?, &[find("redact-paths").unwrap()], &Options::default())?.0.write()?.to_vec())
         });
         match through {
             Ok(written) => drop(Bytecode::read(&written, 0).unwrap_or_else(|error| panic!("{name}: {error:?}"))),

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 use jaxprism::error::{Error, Result};
 use jaxprism::split::OutputReport;
-use jaxprism::{Output, Platform, Split, SplitOptions};
+use jaxprism::{Locations, Output, Platform, Split, SplitOptions};
 use serde::Serialize;
 
 use super::files::Files;
@@ -46,6 +46,14 @@ pub struct Opts {
     /// Write this platform only; may be repeated, or list several with commas
     #[arg(short, long = "platform", value_name = "PLATFORM", value_delimiter = ',', value_parser = platform)]
     platforms: Vec<Platform>,
+
+    /// Make every source location unknown, which makes the output smaller as well; the program inside a custom call keeps its own
+    #[arg(long, conflicts_with = "redact_paths")]
+    strip_locations: bool,
+
+    /// Take the directories from the file names in source locations; lines and scopes stay
+    #[arg(long)]
+    redact_paths: bool,
 
     /// Replace files that exist; never the input
     #[arg(long)]
@@ -96,7 +104,8 @@ impl Opts {
         }
         let input = Input::read(self.input.as_deref())?;
         let failed = |error: Error| error.context(format!("cannot split {}", input.name()));
-        let split = jaxprism::split(&input, &SplitOptions::default().platforms(self.platforms.iter().cloned())).map_err(failed)?;
+        let options = SplitOptions::default().platforms(self.platforms.iter().cloned()).locations(self.locations());
+        let split = jaxprism::split(&input, &options).map_err(failed)?;
         if let [platform] = &split.report.platforms[..] {
             errors::note(&format!("{} was exported for one platform (`{platform}`)", input.name()));
         }
@@ -130,6 +139,14 @@ impl Opts {
             io::print(&table(&split, &paths))?;
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    fn locations(&self) -> Locations {
+        match (self.strip_locations, self.redact_paths) {
+            (true, _) => Locations::Stripped,
+            (_, true) => Locations::Redacted,
+            _ => Locations::Kept,
+        }
     }
 
     fn paths(&self, input: &Input, split: &Split<'_>) -> Result<Vec<PathBuf>> {
@@ -177,8 +194,14 @@ fn report<'r>(input: &Input, split: &'r Split<'_>, paths: &[PathBuf]) -> Report<
 }
 
 fn table(split: &Split<'_>, paths: &[PathBuf]) -> String {
-    let mut table = Table::new(0, &[1, 3, 4]);
-    table.row(["platform", "operations", "", "bytes", "cases resolved", "output"].map(str::to_owned));
+    let saved = |output: &OutputReport| match output.location_bytes_saved {
+        None => String::new(),
+        Some(bytes) => format!("{}{}", if bytes < 0 { "-" } else { "" }, number(bytes.unsigned_abs())),
+    };
+    let is_saving = split.report.outputs.iter().any(|output| output.location_bytes_saved.is_some());
+    let mut table = Table::new(0, &[1, 3, 4, 5]);
+    let saved_title = if is_saving { "saved on locations" } else { "" };
+    table.row(["platform", "operations", "", "bytes", saved_title, "cases resolved", "output"].map(str::to_owned));
     for (output, path) in split.report.outputs.iter().zip(paths) {
         let before: usize = output.levels.iter().map(|level| level.operations_before).sum();
         let after: usize = output.levels.iter().map(|level| level.operations).sum();
@@ -188,6 +211,7 @@ fn table(split: &Split<'_>, paths: &[PathBuf]) -> String {
             number(after as u64),
             format!("of {}", number(before as u64)),
             number(output.bytes),
+            saved(output),
             number(cases as u64),
             path.display().to_string(),
         ]);

@@ -677,6 +677,15 @@ impl<'s> Value<'s> {
         location_attribute(unsafe { mlirValueGetLocation(self.raw) })
     }
 
+    /// Gives the argument of a block another location. A result has that of its operation.
+    pub fn set_argument_location(self, location: Attribute<'s>) {
+        unsafe {
+            if mlirValueIsABlockArgument(self.raw) {
+                mlirBlockArgumentSetLocation(self.raw, location.as_location());
+            }
+        }
+    }
+
     /// What defines the value.
     pub fn definition(self) -> Definition<'s> {
         unsafe {

@@ -1,20 +1,4 @@
-//! `drop-polymorphism`
-//!
-//! # What it does
-//! Sets `jax.uses_shape_polymorphism` of the module to false when no dynamic dimension is left. JAX sets it for every multi-platform export, and a
-//! consumer then refines shapes for nothing.
-//!
-//! # Before, after
-//! ```mlir
-//! module attributes {jax.uses_shape_polymorphism = true}  { … static shapes alone … }
-//! module attributes {jax.uses_shape_polymorphism = false} { … }
-//! ```
-//!
-//! # Leaves alone
-//! Modules with a dynamic dimension anywhere, and modules without the attribute.
-//!
-//! # Refuses
-//! Nothing.
+#![doc = include_str!("drop_polymorphism.md")]
 
 use rustc_hash::FxHashSet;
 
@@ -23,8 +7,13 @@ use crate::bytecode::{Entry, Field, TypeId, code, dialect};
 use crate::error::Result;
 use crate::ir::{Program, Type};
 
-pub const PASS: Pass =
-    Pass { name: "drop-polymorphism", summary: "Say that the module is not polymorphic when all its shapes are static", run };
+pub const PASS: Pass = Pass {
+    name: "drop-polymorphism",
+    summary: "Say that the module is not polymorphic when all its shapes are static",
+    doc: include_str!("drop_polymorphism.md"),
+    in_split: true,
+    run,
+};
 
 const ATTRIBUTE: &str = "jax.uses_shape_polymorphism";
 

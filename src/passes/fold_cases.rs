@@ -1,25 +1,4 @@
-//! `fold-cases`
-//!
-//! # What it does
-//! Follows the values that the platform decides, from the marker that `resolve-platform` put in place of the index, and carries out what follows:
-//! a `case` (or `if`) on such a value is replaced by its one branch, integer operations on them are computed, loops no longer carry them, functions no
-//! longer take them. A function that is called with different ones is copied, once for each distinct set. An index outside the branches selects the
-//! last one, as StableHLO says.
-//!
-//! # Before, after
-//! ```mlir
-//! %1 = "vhlo.case_v1"(%index) ({ return %a }, { return %b })      // %index is marked, and 1
-//! %2 = func.call @f(%index, %1)
-//!
-//! %2 = func.call @f(%b)
-//! ```
-//!
-//! # Leaves alone
-//! A `case` on anything else, be it a constant: the user wrote it. Functions that nothing calls any more go at once, with the calls in them.
-//!
-//! # Refuses
-//! Functions that call one another in a circle, or that would have to be copied beyond all measure; a platform value that goes into a custom call or
-//! into an operation that is not known, where it cannot be told what becomes of it.
+#![doc = include_str!("fold_cases.md")]
 
 mod arithmetic;
 mod carried;
@@ -34,7 +13,13 @@ use super::{Changes, Options, Pass};
 use crate::error::{Error, Result};
 use crate::ir::{Calls, Op, Program, callee_of, constants, functions, is_call, retarget, symbol_name};
 
-pub const PASS: Pass = Pass { name: "fold-cases", summary: "Carry out everything that the platform decides", run };
+pub const PASS: Pass = Pass {
+    name: "fold-cases",
+    summary: "Carry out everything that the platform decides",
+    doc: include_str!("fold_cases.md"),
+    in_split: true,
+    run,
+};
 
 /// The operations that call a function, by its name.
 type Sites<'s> = FxHashMap<Vec<u8>, Vec<Op<'s>>>;

@@ -1,28 +1,17 @@
-//! `prune`
-//!
-//! # What it does
-//! Erases operations without effects whose results nothing uses, and then the private functions and meshes that nothing reaches. Dead is what JAX's
-//! own writer deletes.
-//!
-//! # Before, after
-//! ```mlir
-//! %0 = "vhlo.constant_v1"() {value = …}       // nothing uses it: gone
-//! func.func private @only_dead_branches_called_me() { … }   // gone
-//! ```
-//!
-//! # Leaves alone
-//! Collectives, communication, random state of the device, calls, composites, custom calls with side effects, anything that holds one of these, every
-//! operation that is not known, and public functions. Arguments and results stay, used or not.
-//!
-//! # Refuses
-//! Nothing.
+#![doc = include_str!("prune.md")]
 
 use super::{Changes, Options, Pass};
 use crate::bytecode::{Field, code, dialect};
 use crate::error::Result;
 use crate::ir::{Calls, Op, Program};
 
-pub const PASS: Pass = Pass { name: "prune", summary: "Erase dead operations and the functions and meshes that nothing reaches", run };
+pub const PASS: Pass = Pass {
+    name: "prune",
+    summary: "Erase dead operations and the functions and meshes that nothing reaches",
+    doc: include_str!("prune.md"),
+    in_split: true,
+    run,
+};
 
 fn run(program: &Program<'_, '_>, _options: &Options) -> Result<Changes> {
     // Dead operations first: they may be the last to name a mesh.

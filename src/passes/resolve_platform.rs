@@ -1,27 +1,16 @@
-//! `resolve-platform`
-//!
-//! # What it does
-//! Replaces the first argument of `main`, the platform index of a multi-platform export, by a marked value, and drops the argument from the function,
-//! its type and its argument attributes. It is followed by `fold-cases`, which decides everything that derives from the marked value.
-//!
-//! # Before, after
-//! ```mlir
-//! func.func public @main(%arg0: tensor<i32> {jax.global_constant = "_platform_index"}, %arg1: tensor<f32>) { … }
-//! func.func public @main(%arg0: tensor<f32>) { %0 = "jaxprism.platform_value"() {value = 1 : i64} … }
-//! ```
-//!
-//! # Leaves alone
-//! Every other function, whatever attributes its arguments have: a nested export numbers its platforms in its own way.
-//!
-//! # Refuses
-//! A `main` whose first argument is no scalar integer.
+#![doc = include_str!("resolve_platform.md")]
 
 use super::{Changes, Options, Pass, platform_value};
 use crate::error::{Error, Result};
 use crate::ir::{Program, constants, functions};
 
-pub const PASS: Pass =
-    Pass { name: "resolve-platform", summary: "Replace main's platform index argument by the number of one platform", run };
+pub const PASS: Pass = Pass {
+    name: "resolve-platform",
+    summary: "Replace main's platform index argument by the number of one platform",
+    doc: include_str!("resolve_platform.md"),
+    in_split: true,
+    run,
+};
 
 fn run(program: &Program<'_, '_>, options: &Options) -> Result<Changes> {
     let Some(index) = options.platform_index else {

@@ -1,23 +1,4 @@
-//! `tidy-casts`
-//!
-//! # What it does
-//! Puts the casts between vhlo and the builtin types of Shardy's operations where JAX's own writer puts them: right behind the definition of their
-//! operand, one for each value, none that cancels another. A cast to builtin types has the location of that definition, a cast to vhlo that of a use.
-//!
-//! # Before, after
-//! ```mlir
-//! %1 = unrealized_conversion_cast %0 : tensor<4xf32> to !vhlo.tensor_v1<4x!vhlo.f32_v1>
-//! %2 = unrealized_conversion_cast %1 : !vhlo.tensor_v1<4x!vhlo.f32_v1> to tensor<4xf32>
-//! sdy.return %2
-//!
-//! sdy.return %0
-//! ```
-//!
-//! # Leaves alone
-//! Casts of several values at once, and everything else.
-//!
-//! # Refuses
-//! Nothing.
+#![doc = include_str!("tidy_casts.md")]
 
 use indexmap::IndexMap;
 use rustc_hash::FxHashMap;
@@ -27,7 +8,13 @@ use crate::bytecode::dialect;
 use crate::error::Result;
 use crate::ir::{Definition, Op, Program, Type, Value};
 
-pub const PASS: Pass = Pass { name: "tidy-casts", summary: "Put conversion casts where JAX's writer puts them", run };
+pub const PASS: Pass = Pass {
+    name: "tidy-casts",
+    summary: "Put conversion casts where JAX's writer puts them",
+    doc: include_str!("tidy_casts.md"),
+    in_split: true,
+    run,
+};
 
 fn run(program: &Program<'_, '_>, _options: &Options) -> Result<Changes> {
     let mut casts = Vec::new();

@@ -335,6 +335,28 @@ def test_index_in_an_array_is_refused_or_harmless(tool: Tool, tmp_path: Path):
             assert_same_numbers(expected, found, f"{platform}, vjp level {level}")
 
 
+@pytest.mark.parametrize("option", ["--strip-locations", "--redact-paths"])
+def test_the_same_numbers_and_graph_without_places_in_the_source(tool: Tool, tmp_path: Path, option: str):
+    program = PROGRAMS["grad_of_scan"]
+    path = tmp_path / "model.jax_exported"
+    path.write_bytes(program.export(program.platforms).serialize(vjp_order=program.vjp_order))
+    original = load(path.read_bytes())
+    outcome = tool.run("split", path, "-o", f"{tmp_path}/out/", option)
+    assert outcome.returncode == 0, outcome.stderr.decode()
+    for number, platform in enumerate(program.platforms):
+        split = load((tmp_path / "out" / f"model.{platform}.jax_exported").read_bytes())
+        for level, (before, after) in enumerate(zip(chain(original), chain(split), strict=True)):
+            where = f"{platform}, vjp level {level}"
+            artifact = bytes(after.mlir_module_serialized)
+            assert os.path.dirname(__file__).encode() not in artifact, where
+            assert (b"programs.py" in artifact) == (option == "--redact-paths"), where
+            assert rewritten(artifact) == artifact, where
+            difference = compare(Graph.read(artifact), Graph.read(bytes(before.mlir_module_serialized), number))
+            assert difference is None, f"{where}: left is the split, right the original\n{difference}"
+            expected = results(relabelled(before, number), program)
+            assert_same_numbers(expected, results(dataclasses.replace(after, platforms=("cpu",)), program), where)
+
+
 # ---------------------------------------------------------------- the command
 
 
