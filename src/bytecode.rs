@@ -13,10 +13,13 @@ mod tree;
 mod vhlo;
 mod write;
 
+use std::borrow::Cow;
+
 pub use tables::{AttributeId, Bytes, Code, DialectId, Entry, Field, OpName, OpNameId, OpRow, Tables, TypeId, dialect};
 /// For tests that encode in other ways than ours.
 #[doc(hidden)]
 pub use tables::{EntryRow, Kind, entry_row};
+pub(crate) use tables::find_entry_row;
 pub use tree::{Block, OpTree, Operation, Region, Span, UseOrder, ValueId};
 
 /// The codes of the attributes and types that the rest of the crate looks at, by dialect.
@@ -31,19 +34,24 @@ pub const MAGIC: &[u8; 4] = b"ML\xefR";
 /// The newest bytecode version we know. StableHLO has written version 6 since its own version 0.15.
 pub const NEWEST_VERSION: u64 = 6;
 
+/// The producer of StableHLO whose operations we know all of.
+pub const NEWEST_PRODUCER: &[u8] = b"StableHLO_v1.18.0";
+
 /// One module, decoded.
 #[derive(Debug, Clone)]
 pub struct Bytecode<'a> {
     /// Bytecode version, 0 to 6. Portable artifacts use 0, 1, 3, 4 and 6.
     pub version: u64,
     /// Who wrote it, e.g. `StableHLO_v1.18.0`; consumers may read the StableHLO version from it, so it is never changed.
-    pub producer: &'a [u8],
+    pub producer: Cow<'a, [u8]>,
     /// Attributes, types, operation names and dialects.
     pub tables: Tables<'a>,
     /// The operations. The first is the module.
     pub tree: OpTree,
     /// Resource sections, kept as they are.
     pub resources: Resources<'a>,
+    /// Whether it was read from text, where operations may stand that only passes see, and constants may be elided.
+    pub is_from_text: bool,
     /// The first thing in the file whose references cannot be known, so that the module can be looked at but not renumbered.
     pub unreadable: Option<String>,
 }
@@ -85,6 +93,19 @@ pub enum ResourceData<'a> {
 }
 
 impl<'a> Bytecode<'a> {
+    /// A module of the newest version with nothing in it, not even the module.
+    pub(crate) fn empty() -> Self {
+        Self {
+            version: NEWEST_VERSION,
+            producer: Cow::Borrowed(NEWEST_PRODUCER),
+            tables: Tables::new(),
+            tree: OpTree::default(),
+            resources: Resources::default(),
+            is_from_text: false,
+            unreadable: None,
+        }
+    }
+
     /// The name of an operation with its dialect, e.g. `vhlo.add_v1`.
     pub fn op_name(&self, operation: &Operation) -> String {
         self.tables.op_name_text(operation.name)

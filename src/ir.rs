@@ -8,14 +8,17 @@
 //! - Names in an operation's property list are inherent attributes, all others discardable.
 //! - A value is defined before it is used, each block ends in its terminator, and no symbol dangles: [`verify`] checks it after every pass.
 
+pub mod assembly;
 mod calls;
 pub mod constants;
 mod entries;
 mod export;
 pub mod functions;
 mod import;
+mod parse;
 mod place;
 pub mod raw;
+pub mod text;
 mod verify;
 
 use std::cell::{Ref, RefCell};
@@ -32,16 +35,18 @@ pub use verify::verify;
 
 use crate::bytecode::{Bytecode, Tables};
 use crate::error::{Error, Result};
-use entries::Entries;
+use entries::{Entries, OWN_DIALECT};
 
 /// A melior context and the maps between it and the tables of one module.
 pub struct Session<'a> {
     context: Context,
     entries: RefCell<Entries<'a>>,
-    diagnostics: Rc<RefCell<Vec<String>>>,
+    diagnostics: Rc<RefCell<Vec<Diagnostic>>>,
     version: u64,
     /// Whether the writer of the module reverses the uses of block arguments.
     reverses_argument_uses: bool,
+    /// What a place in the text of the module is called.
+    file: String,
 }
 
 impl<'a> Session<'a> {
@@ -59,7 +64,8 @@ impl<'a> Session<'a> {
             // MLIR quotes what it complains of, which need not be UTF-8; then what was printed so far must do. A panic here would abort the process.
             let mut text = String::new();
             let is_whole = write!(text, "{diagnostic}").is_ok();
-            sink.borrow_mut().push(if is_whole { text } else { format!("{text}…") });
+            let message = if is_whole { text } else { format!("{text}…") };
+            sink.borrow_mut().push(Diagnostic { message, position: raw::position(diagnostic.location()) });
             true
         });
         Self {
@@ -67,8 +73,16 @@ impl<'a> Session<'a> {
             entries: RefCell::new(Entries::new(bytecode.tables.clone())),
             diagnostics,
             version: bytecode.version,
-            reverses_argument_uses: bytecode.producer.starts_with(b"StableHLO_v1.8."),
+            reverses_argument_uses: reverses_argument_uses(bytecode),
+            file: String::new(),
         }
+    }
+
+    /// Takes version and producer from `bytecode`; places in the module's text are in `file`.
+    fn describe(&mut self, bytecode: &Bytecode<'a>, file: &str) {
+        self.version = bytecode.version;
+        self.reverses_argument_uses = reverses_argument_uses(bytecode);
+        file.clone_into(&mut self.file);
     }
 
     /// The melior context.
@@ -88,6 +102,11 @@ impl<'a> Session<'a> {
 
     /// What MLIR said since the last call.
     pub fn take_diagnostics(&self) -> Vec<String> {
+        self.take_located_diagnostics().into_iter().map(|diagnostic| diagnostic.message).collect()
+    }
+
+    /// What MLIR said since the last call, and of which line and column of a file.
+    fn take_located_diagnostics(&self) -> Vec<Diagnostic> {
         std::mem::take(&mut *self.diagnostics.borrow_mut())
     }
 
@@ -97,6 +116,16 @@ impl<'a> Session<'a> {
         let error = Error::bug(message);
         if said.is_empty() { error } else { Error::bug(said.join("; ")).context(message) }
     }
+}
+
+fn reverses_argument_uses(bytecode: &Bytecode<'_>) -> bool {
+    bytecode.producer.starts_with(b"StableHLO_v1.8.")
+}
+
+/// What MLIR said.
+struct Diagnostic {
+    message: String,
+    position: Option<(u32, u32)>,
 }
 
 /// A module in a session: what passes work on.
@@ -150,3 +179,5 @@ pub fn symbol_name(operation: Op<'_>) -> Option<&[u8]> {
 pub use export::export;
 /// Makes a program of bytecode.
 pub use import::import;
+/// Reads a module from text.
+pub use parse::parse;

@@ -39,6 +39,7 @@ pub mod code {
     pub const TENSOR_TYPE: u8 = 13;
     pub const TENSOR_WITH_ENCODING_TYPE: u8 = 14;
     pub const TF32_TYPE: u8 = 21;
+    pub const TUPLE_TYPE: u8 = 15;
     pub const F8E8M0FNU_TYPE: u8 = 32;
 }
 

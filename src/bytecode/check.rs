@@ -1,6 +1,6 @@
 //! What the encoding allows and the format forbids: shapes, element data, kinds of types. MLIR's C++ reader leaves these unchecked.
 
-use super::tables::{AttributeId, Code, Entry, Field, OpNameId, OpRow, Tables, TypeId, dialect};
+use super::tables::{AttributeId, Code, Entry, Field, Kind, OpNameId, OpRow, Tables, TypeId, dialect, entry_row};
 use super::tree::{OpTree, Span};
 use super::{builtin, vhlo};
 use crate::error::{Error, Result};
@@ -63,7 +63,7 @@ fn float_width(entry: &Entry<'_>) -> Option<u64> {
     if !matches!(entry.dialect, dialect::BUILTIN | dialect::VHLO) {
         return None;
     }
-    let name = super::tables::entry_row(entry.dialect, true, code)?.name;
+    let name = entry_row(entry.dialect, true, code)?.name;
     match name.trim_end_matches("_v1") {
         "bf16" => Some(16),
         "tf32" | "tf31" => Some(19),
@@ -115,8 +115,75 @@ pub(super) fn entry(entry: &Entry<'_>, is_type: bool, tables: &Tables<'_>) -> Re
     Ok(())
 }
 
+/// Checks that an entry has the fields that its row in the dialect's table wants.
+pub(super) fn fields(entry: &Entry<'_>, is_type: bool, tables: &Tables<'_>) -> Result<()> {
+    let wrong = |what: &str| Error::format(format!("the fields are not those of {what}"));
+    let row = match (entry.code, &entry.fields[..]) {
+        (Code::Text, [Field::String(text)]) if !text.0.contains(&0) => return Ok(()),
+        (Code::Opaque, [Field::Blob(_)]) if !matches!(entry.dialect, dialect::BUILTIN | dialect::VHLO) => return Ok(()),
+        (Code::Known(code), _) => entry_row(entry.dialect, is_type, code).ok_or_else(|| wrong("a known code"))?,
+        _ => return Err(wrong("an entry in text or of an unknown encoding")),
+    };
+    let mut rest = &entry.fields[..];
+    for kind in row.fields {
+        rest = field(*kind, rest, entry, row.name, tables).ok_or_else(|| wrong(row.name))?;
+    }
+    if rest.is_empty() { Ok(()) } else { Err(wrong(row.name)) }
+}
+
+/// The fields behind one of a kind, if it is there.
+fn field<'f, 'a>(kind: Kind, fields: &'f [Field<'a>], entry: &Entry<'a>, name: &str, tables: &Tables<'a>) -> Option<&'f [Field<'a>]> {
+    use Field as F;
+    let list = |item: fn(&Field<'_>) -> bool, each: usize| {
+        let (F::Count(count), rest) = fields.split_first()? else { return None };
+        let (items, rest) = rest.split_at_checked(each * *count as usize)?;
+        items.iter().all(item).then_some(rest)
+    };
+    let width = || match entry.fields.first() {
+        Some(F::Type(id)) => bit_width(tables.r#type(*id), name),
+        _ => None,
+    };
+    let (first, rest) = match fields.split_first() {
+        Some((first, rest)) => (Some(first), rest),
+        None => (None, fields),
+    };
+    let is_there = match (kind, first) {
+        (Kind::Attributes, _) => return list(|field| matches!(field, F::Attribute(_)), 1),
+        (Kind::AttributePairs, _) => return list(|field| matches!(field, F::Attribute(_)), 2),
+        (Kind::Types, _) => return list(|field| matches!(field, F::Type(_)), 1),
+        (Kind::UnsignedList | Kind::DoubleList, _) => return list(|field| matches!(field, F::Unsigned(_)), 1),
+        (Kind::ByteList, _) => return list(|field| matches!(field, F::Unsigned(0..=255)), 1),
+        (Kind::SignedList, _) => return list(|field| matches!(field, F::Signed(_)), 1),
+        (Kind::ElementStrings, _) => {
+            let count = match &entry.fields[..] {
+                [_, F::Unsigned(1), ..] => Some(1),
+                [F::Type(id), ..] => element_count(tables.r#type(*id)),
+                _ => None,
+            };
+            let is_count = matches!(first, Some(F::Count(given)) if Some(u64::from(*given)) == count);
+            return if is_count { list(|field| matches!(field, F::String(_)), 1) } else { None };
+        }
+        (Kind::Bits, first) => match width()? {
+            65.. => return list(|field| matches!(field, F::Unsigned(_)), 1),
+            width => matches!(first, Some(F::Unsigned(bits)) if width == 64 || bits >> width == 0 || width <= 8 && *bits <= 255),
+        },
+        (Kind::Attribute, Some(F::Attribute(_))) | (Kind::Type, Some(F::Type(_))) | (Kind::Signed, Some(F::Signed(_))) => true,
+        (Kind::OptionalAttribute | Kind::PresentAttribute, Some(F::Attribute(_) | F::Absent)) => true,
+        (Kind::OptionalUnsigned, Some(F::Unsigned(_) | F::Absent)) => true,
+        (Kind::Unsigned | Kind::Double | Kind::Resource, Some(F::Unsigned(_))) | (Kind::Byte, Some(F::Unsigned(0..=255))) => true,
+        (Kind::String, Some(F::String(_))) | (Kind::Rest, Some(F::Blob(_))) => true,
+        (Kind::Blob, Some(F::Blob(_) | F::Absent)) => true,
+        _ => false,
+    };
+    is_there.then_some(rest)
+}
+
 /// Checks that a `tensor_v1` has the data its type wants: all elements, or one for all of them.
 fn tensor(entry: &Entry<'_>, tables: &Tables<'_>) -> Result<()> {
+    if matches!(entry.fields[..], [Field::Type(_), Field::Absent]) {
+        // Elided in text. It can be looked at, but not written.
+        return Ok(());
+    }
     let (Some(type_id), Some(bytes)) = (entry.types().next(), entry.bytes()) else {
         return Err(Error::bug("a tensor attribute without a type or data"));
     };

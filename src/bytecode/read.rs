@@ -81,7 +81,8 @@ impl<'a> Bytecode<'a> {
         let code = CodeReader::new(version, &attributes, &types, &op_names, &properties, &mut tables);
         let (tree, unknown) = code.read(sections.take(section::IR)?)?;
         unreadable = unreadable.or(unknown);
-        Ok(Self { version, producer, tables, tree, resources, unreadable })
+        let producer = producer.into();
+        Ok(Self { version, producer, tables, tree, resources, is_from_text: false, unreadable })
     }
 }
 

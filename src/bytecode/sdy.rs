@@ -6,7 +6,12 @@ use super::tables::{EntryRow, OpRow};
 /// Codes that the rest of the crate looks at.
 pub mod code {
     #![allow(missing_docs, reason = "the names are Shardy's")]
+    pub const MANUAL_AXES: u8 = 0;
+    pub const MESH_AXIS: u8 = 1;
     pub const MESH: u8 = 2;
+    pub const SUB_AXIS_INFO: u8 = 3;
+    pub const AXIS_REF: u8 = 4;
+    pub const DIMENSION_SHARDING: u8 = 5;
     pub const SHARDING: u8 = 6;
     pub const SHARDING_PER_VALUE: u8 = 7;
     pub const SHARDING_UNREDUCED: u8 = 15;

@@ -6,6 +6,7 @@ use std::hash::{Hash, Hasher};
 use indexmap::{IndexMap, IndexSet};
 
 use super::{builtin, check, sdy, vhlo};
+use crate::error::Result;
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -228,6 +229,12 @@ pub fn entry_row(dialect: DialectId, is_type: bool, code: u8) -> Option<&'static
     rows.binary_search_by_key(&code, |row| row.code).ok().map(|index| &rows[index])
 }
 
+/// Looks up an attribute (or a type) of a dialect by its mnemonic.
+pub(crate) fn find_entry_row(dialect: DialectId, is_type: bool, name: &str) -> Option<(u8, &'static EntryRow)> {
+    let mut rows = (0..=u8::MAX).filter_map(|code| entry_row(dialect, is_type, code));
+    rows.find(|row| row.name == name).map(|row| (row.code, row))
+}
+
 /// One operation of a dialect: its inherent attributes in the order of its properties.
 #[derive(Debug, Clone, Copy)]
 pub struct OpRow {
@@ -352,6 +359,22 @@ impl<'a> Tables<'a> {
     pub(super) fn intern_dialect(&mut self, name: &'a [u8], version: Option<&'a [u8]>) -> DialectId {
         let (index, _) = self.dialects.insert_full(Cow::Borrowed(name), version);
         DialectId(index as u32)
+    }
+
+    /// The dialect of that name, where there is one.
+    pub(crate) fn find_dialect(&self, name: &[u8]) -> Option<DialectId> {
+        self.dialects.get_index_of(name).map(|index| DialectId(index as u32))
+    }
+
+    /// The dialect of that name, made where there is none.
+    pub(crate) fn add_dialect(&mut self, name: &[u8]) -> DialectId {
+        self.find_dialect(name).unwrap_or_else(|| DialectId(self.dialects.insert_full(Cow::Owned(name.to_vec()), None).0 as u32))
+    }
+
+    /// Checks an entry that was not read from bytecode: that it has the fields of its row, and values that the format allows.
+    pub(crate) fn check(&self, entry: &Entry<'_>, is_type: bool) -> Result<()> {
+        check::fields(entry, is_type, self)?;
+        check::entry(entry, is_type, self)
     }
 
     /// The operation name, made where there is none.

@@ -38,6 +38,8 @@ pub mod code {
     pub const TENSOR_TYPE: u8 = 20;
     pub const TENSOR_WITH_ENCODING_TYPE: u8 = 21;
     pub const TOKEN_TYPE: u8 = 22;
+    pub const TUPLE_TYPE: u8 = 23;
+    pub const BUFFER_TYPE: u8 = 41;
     pub const QUANTIZED_TYPE: u8 = 24;
     pub const QUANTIZED_PER_AXIS_TYPE: u8 = 30;
     pub const I2_TYPE: u8 = 31;

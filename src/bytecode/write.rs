@@ -94,7 +94,7 @@ impl<'b, 'a> Writer<'b, 'a> {
         let mut out = Emitter::default();
         out.pieces.extend_copied(MAGIC);
         out.varint(self.bytecode.version);
-        out.pieces.extend_copied(self.bytecode.producer);
+        out.pieces.extend_copied(&self.bytecode.producer);
         out.byte(0);
         let dialects = self.dialects();
         out.section(section::DIALECT, dialects);

@@ -108,7 +108,7 @@ pub struct Constant {
 impl Module {
     pub(super) fn of(bytecode: &Bytecode<'_>, bytes: u64, platforms: &[String]) -> Self {
         let view = View::new(bytecode);
-        let producer = String::from_utf8_lossy(bytecode.producer).into_owned();
+        let producer = String::from_utf8_lossy(&bytecode.producer).into_owned();
         let module = bytecode.tree.operations.first();
         let (platform_cases, platform_cases_complete) = cases::find(&view, platforms);
         Self {

@@ -1,5 +1,7 @@
 //! Entries of the tables as attributes, types and locations of MLIR, and back.
 
+use std::cell::RefMut;
+
 use rustc_hash::FxHashMap;
 
 use super::raw::{Attribute, Definition, Factory, Name, Type, Value};
@@ -9,6 +11,9 @@ use crate::error::{Error, Result};
 
 /// The dialect of handles and of operations that only passes see.
 pub const OWN_DIALECT: &str = "jaxprism";
+
+/// The key of an argument's attributes where these are no dictionary that MLIR takes.
+pub(super) const ARGUMENT_ENTRY: &str = "jaxprism.entry";
 
 /// Attributes that name more entries than this, directly or through others, are not made in MLIR: a small file can name exponentially many, and MLIR
 /// prints all of them in a diagnostic.
@@ -72,7 +77,7 @@ impl<'a> Entries<'a> {
         let real = if is_light { self.real_attribute(factory, id) } else { None };
         let made = match real {
             // Another entry with the same meaning to MLIR came first.
-            Some(made) if self.attribute_ids.contains_key(&made) => carried(factory),
+            Some(made) if self.attribute_ids.get(&made).is_some_and(|known| *known != id) => carried(factory),
             Some(made) => made,
             None => carried(factory),
         };
@@ -195,7 +200,7 @@ impl<'a> Entries<'a> {
         }
         let handle = |factory: Factory<'static>| factory.opaque_type(OWN_DIALECT, &format!("entry<{}>", id.0));
         let made = match self.real_type(factory, id) {
-            Some(made) if self.type_ids.contains_key(&made) => handle(factory),
+            Some(made) if self.type_ids.get(&made).is_some_and(|known| *known != id) => handle(factory),
             Some(made) => made,
             None => handle(factory),
         };
@@ -333,21 +338,32 @@ impl<'a> Session<'a> {
         if let Some(id) = self.entries.borrow().attribute_ids.get(&attribute.lasting()) {
             return Ok(*id);
         }
-        let builtin = |code, fields: Vec<Field<'a>>| Ok(self.add_attribute(Entry::new(dialect::BUILTIN, code, fields)).0);
-        if let Some(text) = attribute.as_string() {
-            return builtin(code::builtin::STRING, vec![Field::String(owned(text))]);
-        }
-        if let Some(name) = attribute.as_flat_symbol() {
-            let name = self.add_string(name);
-            return builtin(code::builtin::FLAT_SYMBOL_REF, vec![Field::Attribute(name)]);
-        }
-        Err(Error::bug("a pass made an attribute that has no encoding"))
+        let id = match attribute.as_string() {
+            Some(text) => self.add_string(text),
+            None => self.read_attribute(attribute)?,
+        };
+        self.entries.borrow_mut().attribute_ids.insert(attribute.lasting(), id);
+        Ok(id)
     }
 
-    /// The entry of a type.
+    /// The entry of a type: the one it came from, or a new one.
     pub fn type_id(&self, of: Type<'_>) -> Result<TypeId> {
-        let id = self.entries.borrow().type_ids.get(&of.lasting()).copied();
-        id.ok_or_else(|| Error::bug("a pass made a type that has no encoding"))
+        if let Some(id) = self.entries.borrow().type_ids.get(&of.lasting()) {
+            return Ok(*id);
+        }
+        let id = self.read_type(of)?;
+        self.entries.borrow_mut().type_ids.insert(of.lasting(), id);
+        Ok(id)
+    }
+
+    /// The tables, to be added to.
+    pub(super) fn tables_mut(&self) -> RefMut<'_, Tables<'a>> {
+        RefMut::map(self.entries.borrow_mut(), |entries| &mut entries.tables)
+    }
+
+    /// The entry equal to `entry`, made where there is none; MLIR's attribute is made when it is asked for.
+    pub(super) fn intern(&self, entry: Entry<'a>) -> AttributeId {
+        self.tables_mut().intern_attribute(entry)
     }
 
     /// The entry of a builtin string.
@@ -371,7 +387,7 @@ impl<'a> Session<'a> {
         let made = made.filter(|made| entries.argument_dictionaries.get(made).is_none_or(|known| *known == id));
         let made = made.unwrap_or_else(|| {
             let handle = entries.attribute(factory, id);
-            factory.dictionary(&[(factory.name(b"jaxprism.entry"), handle)])
+            factory.dictionary(&[(factory.name(ARGUMENT_ENTRY.as_bytes()), handle)])
         });
         entries.argument_dictionaries.insert(made, id);
         made
@@ -383,6 +399,11 @@ impl<'a> Session<'a> {
             return Ok(*id);
         }
         let items = dictionary.as_dictionary().ok_or_else(|| Error::bug("the attributes of an argument are no dictionary"))?;
+        if let [(name, value)] = items[..]
+            && name.as_str() == ARGUMENT_ENTRY
+        {
+            return self.attribute_id(value);
+        }
         let mut fields = vec![Field::Count(items.len() as u32)];
         for (name, value) in items {
             fields.push(Field::Attribute(self.add_vhlo_string(name.as_bytes())));
@@ -401,6 +422,7 @@ impl<'a> Session<'a> {
             "builtin" => dialect::BUILTIN,
             "vhlo" => dialect::VHLO,
             "sdy" => dialect::SDY,
+            OWN_DIALECT => self.tables_mut().add_dialect(OWN_DIALECT.as_bytes()),
             _ => return Err(Error::bug(format!("a pass left the operation `{}`", name.as_str()))),
         };
         let entries = &mut *self.entries.borrow_mut();

@@ -18,10 +18,11 @@ pub fn export<'a>(program: &Program<'_, 'a>, from: &Bytecode<'a>) -> Result<Byte
     tree.use_orders.sort_by_key(|order| order.value);
     Ok(Bytecode {
         version: from.version,
-        producer: from.producer,
+        producer: from.producer.clone(),
         tables: session.tables().clone(),
         tree,
         resources: from.resources.clone(),
+        is_from_text: from.is_from_text,
         unreadable: None,
     })
 }

@@ -159,7 +159,8 @@ impl<'s, 'a> Importer<'s, '_, 'a> {
             let error = Error::unsupported(format!("operation `{text}` is not known, at {}", super::place(tables, operation.location)));
             return Err(error.with_hint("the file may come from a newer StableHLO"));
         }
-        if text.starts_with("func.") || text.starts_with("jaxprism.") {
+        let is_own = text.starts_with("jaxprism.") && !self.bytecode.is_from_text;
+        if text.starts_with("func.") || is_own {
             let message = format!("operation `{text}` has no place in a portable artifact");
             return Err(Error::format(message).with_hint("serialize the module as a portable artifact"));
         }

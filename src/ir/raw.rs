@@ -3,12 +3,16 @@
 //! A handle is a pointer that MLIR owns, valid while the session lives and the object is not erased. What the rest of the crate keeps to:
 //! it never uses a handle after [`Op::erase`] of that operation or of one around it, and it erases an operation only when nothing uses its results.
 
+mod text;
+
 use std::ffi::c_char;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 
 use melior::Context;
 use mlir_sys::*;
+
+pub use text::{LocationKind, parse, position};
 
 macro_rules! handle {
     ($(#[$doc:meta])* $name:ident, $raw:ident) => {

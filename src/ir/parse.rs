@@ -1,0 +1,300 @@
+//! Text → bytecode: MLIR's own parser reads the operations, [`super::assembly`] the attributes and types that MLIR does not know.
+
+use super::raw::{self, LocationKind};
+use super::{Attribute, Op, Program, Session, Type, assembly, export, text};
+use crate::bytecode::{AttributeId, Bytecode, Entry, Field, NEWEST_VERSION, OpTree, TypeId, UseOrder, ValueId, code, dialect};
+use crate::error::{Error, Result};
+
+/// Brackets of all kinds within one another. MLIR's parser recurses over them.
+const MAX_BRACKET_DEPTH: usize = 2_000;
+
+/// Reads a module from MLIR text, as [`text::write_text`] writes it. Functions are `func.func`; attributes and types are those of vhlo, sdy and builtin.
+/// Operations without a location get their place in the text, under the name `file`.
+///
+/// What was elided from the text is missing: passes run, but [`Bytecode::write`] refuses.
+///
+/// # Errors
+/// - [`crate::ErrorKind::Format`]: not MLIR, or not a module of vhlo; with line and column.
+/// - [`crate::ErrorKind::Unsupported`]: brackets nest too deep.
+pub fn parse(source: &str, file: &str) -> Result<Bytecode<'static>> {
+    check_depth(source)?;
+    if source.contains('\0') {
+        return Err(Error::format("the text holds a zero byte"));
+    }
+    let mut empty = Bytecode::empty();
+    let mut session = Session::new(&empty);
+    let module = raw::parse(session.context(), source).ok_or_else(|| not_mlir(&session))?;
+    // The module is freed with this, after everything below looked at it.
+    let _owner = module.into_module().ok_or_else(|| Error::format("the text holds no module"))?;
+    if let Some(producer) = module.attribute(text::PRODUCER_ATTRIBUTE).and_then(Attribute::as_string) {
+        empty.producer = producer.to_vec().into();
+        module.remove_attribute(text::PRODUCER_ATTRIBUTE);
+    }
+    if let Some(version) = module.attribute(text::VERSION_ATTRIBUTE).and_then(Attribute::as_integer) {
+        let known = u64::try_from(version).ok().filter(|version| *version <= NEWEST_VERSION);
+        empty.version = known.ok_or_else(|| Error::unsupported(format!("bytecode version {version} is newer than {NEWEST_VERSION}")))?;
+        module.remove_attribute(text::VERSION_ATTRIBUTE);
+    }
+    let use_orders = module.attribute(text::USE_ORDERS_ATTRIBUTE).map(use_orders).transpose()?;
+    module.remove_attribute(text::USE_ORDERS_ATTRIBUTE);
+    session.describe(&empty, file);
+    let program = Program { module, session: &session };
+    check_operations(&program)?;
+    program.functions()?.into_iter().for_each(|function| expand_markers(&session, function));
+    // The order of uses is what JAX's writer would leave.
+    session.note_change();
+    let mut bytecode = export(&program, &empty)?;
+    if let Some(orders) = use_orders {
+        check_use_orders(&bytecode.tree, &orders)?;
+        bytecode.tree.use_orders = orders;
+    }
+    bytecode.is_from_text = true;
+    Ok(bytecode)
+}
+
+/// Gives the arguments or results of a function the empty dictionaries that a marker stands for.
+fn expand_markers(session: &Session<'_>, function: Op<'_>) {
+    let factory = session.factory();
+    let types = function.attribute("function_type").and_then(|of| of.as_type()?.function_arity());
+    let (inputs, results) = types.unwrap_or_default();
+    for (marker, name, count) in [(text::EMPTY_ARGUMENTS, "arg_attrs", inputs), (text::EMPTY_RESULTS, "res_attrs", results)] {
+        if function.attribute(marker).is_some() {
+            function.remove_attribute(marker);
+            function.set_attribute(name, factory.array(&vec![factory.dictionary(&[]); count]));
+        }
+    }
+}
+
+fn use_orders(attribute: Attribute<'_>) -> Result<Vec<UseOrder>> {
+    let number = |attribute: Attribute<'_>| attribute.as_integer().and_then(|number| u32::try_from(number).ok());
+    let order = |attribute: Attribute<'_>| {
+        let numbers: Vec<u32> = attribute.as_array()?.into_iter().map(number).collect::<Option<_>>()?;
+        let (value, order) = numbers.split_first()?;
+        Some(UseOrder { value: ValueId(*value), order: order.to_vec() })
+    };
+    let orders = attribute.as_array().and_then(|orders| orders.into_iter().map(order).collect::<Option<Vec<_>>>());
+    orders.ok_or_else(|| Error::format(format!("`{}` is no list of lists of numbers", text::USE_ORDERS_ATTRIBUTE)))
+}
+
+/// Checks that each order is a permutation of the uses of its value, and that the values ascend.
+fn check_use_orders(tree: &OpTree, orders: &[UseOrder]) -> Result<()> {
+    let mut uses = vec![0usize; tree.value_types.len()];
+    tree.operands.iter().for_each(|value| uses[value.index()] += 1);
+    let is_permutation = |order: &UseOrder| {
+        let mut sorted = order.order.clone();
+        sorted.sort_unstable();
+        uses.get(order.value.index()) == Some(&sorted.len()) && sorted.iter().enumerate().all(|(position, number)| position == *number as usize)
+    };
+    if orders.iter().all(is_permutation) && orders.is_sorted_by(|a, b| a.value < b.value) {
+        return Ok(());
+    }
+    let name = text::USE_ORDERS_ATTRIBUTE;
+    Err(Error::format(format!("`{name}` does not fit the uses of the module's values")).with_hint("remove it; it has no meaning"))
+}
+
+/// Fails where MLIR's parser, which recurses, would run out of stack.
+fn check_depth(text: &str) -> Result<()> {
+    let (mut depth, mut line) = (0usize, 1);
+    let (mut is_string, mut is_comment, mut previous) = (false, false, b' ');
+    for byte in text.bytes() {
+        match byte {
+            b'\n' => {
+                line += 1;
+                (is_comment, is_string) = (false, false);
+            }
+            _ if is_comment => {}
+            b'"' if previous != b'\\' => is_string = !is_string,
+            _ if is_string => {}
+            b'/' if previous == b'/' => is_comment = true,
+            b'(' | b'[' | b'{' | b'<' => depth += 1,
+            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            b'>' if previous != b'-' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > MAX_BRACKET_DEPTH {
+            return Err(Error::unsupported(format!("brackets nest deeper than {MAX_BRACKET_DEPTH}, on line {line}")));
+        }
+        // A backslash that is itself escaped escapes nothing.
+        previous = if byte == b'\\' && previous == b'\\' { b' ' } else { byte };
+    }
+    Ok(())
+}
+
+/// What MLIR said of text that it could not read.
+fn not_mlir(session: &Session<'_>) -> Error {
+    let said = session.take_located_diagnostics();
+    let lines = said.iter().map(|diagnostic| match diagnostic.position {
+        Some((line, column)) => format!("{} (line {line}, column {column})", diagnostic.message),
+        None => diagnostic.message.clone(),
+    });
+    Error::format(lines.collect::<Vec<_>>().join("; ")).context("MLIR cannot read the text")
+}
+
+/// Checks what bytecode gives by its form: names of operations, and attributes that must be there.
+fn check_operations(program: &Program<'_, '_>) -> Result<()> {
+    let mut found: Result<()> = Ok(());
+    Program::walk(program.module, |operation| {
+        if found.is_ok() {
+            found = check_operation(program, operation);
+        }
+    });
+    found
+}
+
+fn check_operation(program: &Program<'_, '_>, operation: Op<'_>) -> Result<()> {
+    let name = operation.name_str();
+    if matches!(name, "func.func" | "func.call" | "func.return") {
+        return Ok(());
+    }
+    let refuse = |what: String| {
+        let place = program.session.place(operation);
+        Error::format(format!("{what}, at {place}"))
+    };
+    let hint = "functions are `func.func`, `call` and `return`, other operations those of vhlo and sdy, as in `\"vhlo.add_v1\"`";
+    let is_own = name.starts_with("jaxprism.");
+    let is_known = is_own || matches!(name.split_once('.'), Some(("vhlo" | "sdy" | "builtin", _)));
+    if !is_known || name == "vhlo.func_v1" {
+        return Err(refuse(format!("operation `{name}` does not stand in a portable artifact")).with_hint(hint));
+    }
+    if is_own {
+        return Ok(());
+    }
+    let id = program.session.op_name_id(operation.name())?;
+    let row = program.session.tables().op_row(id);
+    let Some(row) = row else { return Err(refuse(format!("operation `{name}` is not known"))) };
+    let missing = row.properties.iter().find(|property| !property.ends_with('?') && operation.attribute(property).is_none());
+    match missing {
+        Some(missing) => Err(refuse(format!("operation `{name}` has no attribute `{missing}`"))),
+        None => Ok(()),
+    }
+}
+
+impl<'a> Session<'a> {
+    /// The entry of an attribute that MLIR's parser made.
+    pub(super) fn read_attribute(&self, attribute: Attribute<'_>) -> Result<AttributeId> {
+        use code::builtin as b;
+        let builtin = |code, fields: Vec<Field<'a>>| self.intern(Entry::new(dialect::BUILTIN, code, fields));
+        if let Some((dialect, body)) = attribute.as_opaque() {
+            let text = opaque('#', dialect, body);
+            return assembly::read_attribute(&mut self.tables_mut(), &text).map_err(|error| error.context(cannot_read("attribute", &text)));
+        }
+        if let Some(elements) = attribute.as_array() {
+            let mut fields = vec![Field::Count(elements.len() as u32)];
+            for element in elements {
+                fields.push(Field::Attribute(self.attribute_id(element)?));
+            }
+            return Ok(builtin(b::ARRAY, fields));
+        }
+        if let Some(items) = attribute.as_dictionary() {
+            let mut fields = vec![Field::Count(items.len() as u32)];
+            for (name, value) in items {
+                fields.push(Field::Attribute(self.add_string(name.as_bytes())));
+                fields.push(Field::Attribute(self.attribute_id(value)?));
+            }
+            return Ok(builtin(b::DICTIONARY, fields));
+        }
+        if let Some(of) = attribute.as_type() {
+            return Ok(builtin(b::TYPE, vec![Field::Type(self.type_id(of)?)]));
+        }
+        if let Some(kind) = attribute.as_location_kind() {
+            return self.read_location(kind);
+        }
+        let text = attribute.is_leaf().then(|| attribute.leaf_text());
+        match text {
+            Some(text) => assembly::read_attribute(&mut self.tables_mut(), &text),
+            None => Err(Error::format("an attribute is of a kind that portable artifacts do not hold in text")
+                .with_hint("constants of vhlo are `#vhlo.tensor_v1<dense<…> : tensor<…>>`")),
+        }
+    }
+
+    fn read_location(&self, kind: LocationKind<'_>) -> Result<AttributeId> {
+        use code::builtin as b;
+        let builtin = |code, fields: Vec<Field<'a>>| Ok(self.intern(Entry::new(dialect::BUILTIN, code, fields)));
+        let number = |number: u32| Field::Unsigned(u64::from(number));
+        match kind {
+            LocationKind::Unknown => builtin(b::LOC_UNKNOWN, vec![]),
+            LocationKind::File(file, [line, column, end_line, end_column]) => {
+                // What MLIR's parser calls text that has no name.
+                let file = if file == b"-" { self.add_string(self.file.as_bytes()) } else { self.add_string(file) };
+                let file = Field::Attribute(file);
+                if (line, column) == (end_line, end_column) {
+                    return builtin(b::LOC_FILE, vec![file, number(line), number(column)]);
+                }
+                if line == end_line {
+                    return builtin(b::LOC_FILE_RANGE, vec![file, Field::Count(3), number(line), number(column), number(end_column)]);
+                }
+                builtin(b::LOC_FILE_RANGE, vec![file, Field::Count(4), number(line), number(column), number(end_line), number(end_column)])
+            }
+            LocationKind::Name(name, child) => {
+                let fields = vec![Field::Attribute(self.add_string(name)), Field::Attribute(self.attribute_id(child)?)];
+                builtin(b::LOC_NAME, fields)
+            }
+            LocationKind::CallSite(callee, caller) => {
+                builtin(b::LOC_CALLSITE, vec![Field::Attribute(self.attribute_id(callee)?), Field::Attribute(self.attribute_id(caller)?)])
+            }
+            // The attribute that stands for a location which MLIR would make another of.
+            LocationKind::Fused(_, Some(metadata)) => self.attribute_id(metadata),
+            LocationKind::Fused(parts, None) => {
+                let mut fields = vec![Field::Count(parts.len() as u32)];
+                for part in parts {
+                    fields.push(Field::Attribute(self.attribute_id(part)?));
+                }
+                builtin(b::LOC_FUSED, fields)
+            }
+        }
+    }
+
+    /// The entry of a type that MLIR's parser made.
+    pub(super) fn read_type(&self, of: Type<'_>) -> Result<TypeId> {
+        use code::builtin as b;
+        let builtin = |code, fields: Vec<Field<'a>>| Ok(self.tables_mut().intern_type(Entry::new(dialect::BUILTIN, code, fields)));
+        let list = |types: Vec<Type<'_>>| -> Result<Vec<Field<'a>>> {
+            let mut fields = vec![Field::Count(types.len() as u32)];
+            for of in types {
+                fields.push(Field::Type(self.type_id(of)?));
+            }
+            Ok(fields)
+        };
+        if let Some((dialect, body)) = of.as_opaque() {
+            let text = opaque('!', dialect, body);
+            return assembly::read_type(&mut self.tables_mut(), &text).map_err(|error| error.context(cannot_read("type", &text)));
+        }
+        if let Some((inputs, results)) = of.as_function() {
+            let mut fields = list(inputs)?;
+            fields.append(&mut list(results)?);
+            return builtin(b::FUNCTION_TYPE, fields);
+        }
+        if let Some(types) = of.as_tuple() {
+            return builtin(b::TUPLE_TYPE, list(types)?);
+        }
+        if let Some((shape, element, encoding)) = of.as_tensor() {
+            let mut fields = match encoding {
+                Some(encoding) => vec![Field::Attribute(self.attribute_id(encoding)?)],
+                None => vec![],
+            };
+            let code = if fields.is_empty() { b::TENSOR_TYPE } else { b::TENSOR_WITH_ENCODING_TYPE };
+            fields.push(Field::Count(shape.len() as u32));
+            fields.extend(shape.into_iter().map(Field::Signed));
+            fields.push(Field::Type(self.type_id(element)?));
+            return builtin(code, fields);
+        }
+        if of.is_leaf() {
+            return assembly::read_type(&mut self.tables_mut(), &of.leaf_text());
+        }
+        Err(Error::format("a type is of a kind that portable artifacts do not hold in text"))
+    }
+}
+
+/// An attribute or type of a dialect that MLIR does not know, as it stood in the text.
+fn opaque(sigil: char, dialect: &[u8], body: &[u8]) -> String {
+    let (dialect, body) = (String::from_utf8_lossy(dialect), String::from_utf8_lossy(body));
+    let word = body.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || b"_$.".contains(byte)).count();
+    let is_dotted = word == body.len() || (body[word..].starts_with('<') && body.ends_with('>'));
+    if is_dotted && word > 0 { format!("{sigil}{dialect}.{body}") } else { format!("{sigil}{dialect}<{body}>") }
+}
+
+fn cannot_read(what: &str, text: &str) -> String {
+    let start: String = text.chars().take(60).collect();
+    let rest = if start.len() < text.len() { "…" } else { "" };
+    format!("cannot read the {what} `{start}{rest}`")
+}
