@@ -1,12 +1,16 @@
 //! The command line: what there is to type, who runs it, and what the exit status says. A verb is a file.
 
 mod errors;
+mod explain;
 mod files;
 mod info;
 mod io;
 mod names;
+mod opt;
+mod print;
 mod split;
 mod table;
+mod text;
 
 use std::process::ExitCode;
 
@@ -24,7 +28,9 @@ const EXAMPLES: &str = "\
 Examples:
   jaxprism split model.jax_exported               write model.cpu.jax_exported and so on beside it
   jaxprism split model.jax_exported -p cuda -o out/
-  jaxprism info model.jax_exported                platforms, arguments, what each platform runs";
+  jaxprism info model.jax_exported                platforms, arguments, what each platform runs
+  jaxprism print model.jax_exported               the module as MLIR text
+  jaxprism opt model.jax_exported --pass strip-locations -o small.jax_exported";
 
 /// Split multi-platform JAX exports into one export per platform
 ///
@@ -41,6 +47,9 @@ struct Cli {
 enum Verb {
     Split(split::Opts),
     Info(info::Opts),
+    Print(print::Opts),
+    Opt(opt::Opts),
+    Explain(explain::Opts),
 }
 
 /// Examples and exit status, for the end of a help text.
@@ -71,6 +80,9 @@ impl Cli {
         match &self.verb {
             Verb::Split(opts) => opts.run(),
             Verb::Info(opts) => opts.run(),
+            Verb::Print(opts) => opts.run(),
+            Verb::Opt(opts) => opts.run(),
+            Verb::Explain(opts) => opts.run(),
         }
     }
 }

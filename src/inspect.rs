@@ -21,7 +21,8 @@ pub use signature::{Array, Signature};
 
 use crate::bytecode::{Bytecode, MAGIC};
 use crate::container::Exported;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::source::read_module;
 
 /// What a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -75,14 +76,8 @@ pub fn inspect(input: &[u8]) -> Result<Inspection> {
 }
 
 fn read_level(level: usize, exported: &Exported<'_>, input: &[u8]) -> Result<Level> {
-    let bytes = exported.module.as_borrowed().ok_or_else(|| Error::bug("a module that was read is one slice"))?;
-    let base = (bytes.as_ptr() as u64).saturating_sub(input.as_ptr() as u64);
-    let context = |error: Error| match level {
-        0 => error.context("cannot read the module"),
-        _ => error.context(format!("cannot read the module of the vector-Jacobian product at level {level}")),
-    };
-    let bytecode = Bytecode::read(bytes, base).map_err(context)?;
+    let bytecode = read_module(exported, level, input)?;
     let platforms: Vec<_> = exported.platforms.iter().map(ToString::to_string).collect();
-    let module = Module::of(&bytecode, bytes.len() as u64, &platforms);
+    let module = Module::of(&bytecode, exported.module.len(), &platforms);
     Ok(Level { level, signature: Some(Signature::of(exported)), module })
 }

@@ -8,12 +8,17 @@ pub mod container;
 pub mod error;
 pub mod inspect;
 pub mod ir;
+pub mod opt;
 pub mod passes;
 pub mod pieces;
 pub mod reader;
+pub mod source;
 pub mod split;
+pub mod threads;
 
 pub use container::{Exported, Platform};
 pub use error::{Error, ErrorKind};
 pub use inspect::{Inspection, inspect};
+pub use opt::{Opt, OptOptions, opt};
+pub use source::Source;
 pub use split::{Locations, Output, Report, Split, SplitOptions, split};

@@ -16,12 +16,13 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-pub use adapter::run_pipeline;
+pub use adapter::{Observer, run_pipeline};
 
 use crate::error::Result;
 use crate::ir::Program;
 
 /// A pass: a row and a function.
+#[derive(Debug)]
 pub struct Pass {
     /// Its name, as on the command line.
     pub name: &'static str,

@@ -1,10 +1,7 @@
 //! The road itself: container → bytecode → MLIR → passes → MLIR → bytecode → container, once for each platform.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
 use std::io::{self, Write};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
 
 use indexmap::{IndexMap, IndexSet};
 use serde::Serialize;
@@ -13,11 +10,10 @@ use crate::bytecode::Bytecode;
 use crate::container::{Exported, Platform};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ir::{Session, export, import, verify};
-use crate::passes::{self, Changes, Options, Pass, run_pipeline};
+use crate::passes::{self, Changes, Observer, Options, Pass, PassRun, run_pipeline};
 use crate::pieces::Pieces;
-
-/// Stack of the threads that run passes: MLIR and our own verifier recurse over regions and attributes, whose depth the reader bounds.
-const STACK_BYTES: usize = 16 << 20;
+use crate::source::{in_level, read_module};
+use crate::threads::in_parallel;
 
 /// What [`split`] is asked for.
 #[derive(Debug, Clone, Default)]
@@ -84,7 +80,12 @@ pub struct Output<'a> {
     bytes: Pieces<'a>,
 }
 
-impl Output<'_> {
+impl<'a> Output<'a> {
+    pub(crate) fn new(exported: Exported<'a>) -> Result<Self> {
+        let bytes = exported.write()?;
+        Ok(Self { exported, bytes })
+    }
+
     /// How many bytes the file has.
     pub fn len(&self) -> u64 {
         self.bytes.len()
@@ -223,15 +224,10 @@ struct Level<'a> {
 impl<'a> Level<'a> {
     fn read(level: usize, exported: &Exported<'a>, input: &'a [u8]) -> Result<Self> {
         let bytes = exported.module.as_borrowed().ok_or_else(|| Error::bug("a module that was read is one slice"))?;
-        let base = (bytes.as_ptr() as u64).saturating_sub(input.as_ptr() as u64);
-        let bytecode = Bytecode::read(bytes, base).map_err(|error| error.context(in_level(level, "cannot read the module")))?;
+        let bytecode = read_module(exported, level, input)?;
         let (platforms, uses_global_constants) = (exported.platforms.clone(), exported.uses_global_constants);
         Ok(Self { level, platforms, uses_global_constants, bytes, bytecode })
     }
-}
-
-fn in_level(level: usize, what: &str) -> String {
-    if level == 0 { what.to_owned() } else { format!("{what} of the vector-Jacobian product at level {level}") }
 }
 
 /// Splits every level for one platform and puts the export together.
@@ -268,8 +264,7 @@ fn split_one<'a>(
         exported.uses_global_constants = uses_global_constants;
         Ok(())
     })?;
-    let bytes = output.write()?;
-    Ok((Output { exported: output, bytes }, reports))
+    Ok((Output::new(output)?, reports))
 }
 
 /// One module of an output.
@@ -315,15 +310,25 @@ impl Resolved<'_, '_> {
 
 /// Takes a module through MLIR and some passes.
 pub fn rewrite<'a>(bytecode: &Bytecode<'a>, passes: &[&'static Pass], options: &Options) -> Result<(Bytecode<'a>, Changes)> {
+    let (bytecode, runs) = rewrite_observed(bytecode, passes, options, None)?;
+    let mut changes = Changes::default();
+    runs.into_iter().for_each(|run| changes += run.changes);
+    Ok((bytecode, changes))
+}
+
+/// As [`rewrite`], with somebody who looks at the program after each pass; returns what each pass did.
+pub(crate) fn rewrite_observed<'a>(
+    bytecode: &Bytecode<'a>,
+    passes: &[&'static Pass],
+    options: &Options,
+    observer: Option<Observer<'_>>,
+) -> Result<(Bytecode<'a>, Vec<PassRun>)> {
     let session = Session::new(bytecode);
     let program = import(&session, bytecode)?;
     verify(&program)?;
     let mut module = program.module.into_module().ok_or_else(|| Error::bug("the module is none to MLIR"))?;
-    let mut changes = Changes::default();
-    for run in run_pipeline(&session, &mut module, passes, options).map_err(|error| blame(bytecode, error))? {
-        changes += run.changes;
-    }
-    Ok((export(&program, bytecode)?, changes))
+    let runs = run_pipeline(&session, &mut module, passes, options, observer).map_err(|error| blame(bytecode, error))?;
+    Ok((export(&program, bytecode)?, runs))
 }
 
 /// A failure of ours is the input's fault after all if MLIR's verifier refuses the module as it was read. That is looked at only now: it takes as long as
@@ -335,29 +340,4 @@ fn blame(bytecode: &Bytecode<'_>, error: Error) -> Error {
     let session = Session::new(bytecode);
     let is_sound = import(&session, bytecode).is_ok_and(|program| program.module.verify());
     if is_sound { error } else { Error::format(format!("MLIR refuses the module: {}", session.take_diagnostics().join("; "))) }
-}
-
-/// Maps `work` over `items`, as many at a time as there are processors, and returns the results in order.
-fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Result<Vec<R>> {
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(items.len());
-    let slots: Vec<Mutex<Option<R>>> = items.iter().map(|_| Mutex::new(None)).collect();
-    let queue: Mutex<VecDeque<(usize, T)>> = Mutex::new(items.into_iter().enumerate().collect());
-    let take = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-    thread::scope(|scope| -> Result<()> {
-        let run = || {
-            while let Some((position, item)) = take() {
-                let result = work(item);
-                *slots[position].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
-            }
-        };
-        let spawn = |_| thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, run);
-        let workers = (0..threads).map(spawn).collect::<io::Result<Vec<_>>>();
-        let workers = workers.map_err(|error| Error::io("cannot start a thread", &error))?;
-        for worker in workers {
-            worker.join().map_err(|_| Error::bug("a thread panicked"))?;
-        }
-        Ok(())
-    })?;
-    let results = slots.into_iter().map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner));
-    results.collect::<Option<_>>().ok_or_else(|| Error::bug("a platform without a result"))
 }

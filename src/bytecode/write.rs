@@ -190,6 +190,9 @@ impl<'b, 'a> Writer<'b, 'a> {
         out.varint(u64::from(code));
         let mut fields = entry.fields.iter();
         for kind in row.fields {
+            if *kind == Kind::Blob && matches!(fields.as_slice().first(), Some(Field::Absent)) {
+                return Err(Error::refused("a constant is elided: its bytes are not in the text"));
+            }
             let kind = if *kind == Kind::Bits { self.bits_kind(entry, row.name) } else { *kind };
             self.field(kind, &mut fields, out)
                 .ok_or_else(|| Error::bug(format!("the fields of `{}` are not those of its row", row.name)))?;

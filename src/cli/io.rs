@@ -60,6 +60,11 @@ impl Input {
         self.path.as_deref()
     }
 
+    /// What places in its text are called.
+    pub fn file_name(&self) -> String {
+        self.path().map_or_else(|| "<stdin>".to_owned(), |path| path.display().to_string())
+    }
+
     /// What messages call it.
     pub fn name(&self) -> String {
         self.path().map_or_else(|| "standard input".to_owned(), quoted)
@@ -123,6 +128,43 @@ pub fn write_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Res
             let _ = stdout.into_parts();
             Err(Error::io("cannot write to standard output", &error))
         }
+    }
+}
+
+/// Writes to standard output what can fail in other ways too. The result says whether the reader took everything.
+pub fn write_stdout_or(write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<bool> {
+    let mut failure = None;
+    let is_whole = write_stdout(|stdout| {
+        let mut stdout = Remembering { inner: stdout, failure: None };
+        let written = write(&mut stdout);
+        match stdout.failure {
+            Some(error) => Err(error),
+            None => {
+                failure = written.err();
+                Ok(())
+            }
+        }
+    })?;
+    failure.map_or(Ok(is_whole), Err)
+}
+
+/// A writer that keeps the error of the system, so that a closed pipe can be told from a full disk.
+struct Remembering<'w> {
+    inner: &'w mut dyn Write,
+    failure: Option<io::Error>,
+}
+
+impl Write for Remembering<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.inner.write(bytes).map_err(|error| {
+            let kind = error.kind();
+            self.failure = Some(error);
+            kind.into()
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
     }
 }
 

@@ -84,7 +84,7 @@ struct OutputWithPath<'r> {
     output: &'r OutputReport,
 }
 
-fn platform(name: &str) -> std::result::Result<Platform, String> {
+pub fn platform(name: &str) -> std::result::Result<Platform, String> {
     name.parse().map_err(|error: Error| match error.hint() {
         Some(hint) => format!("{error}; {hint}"),
         None => error.to_string(),

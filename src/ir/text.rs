@@ -88,6 +88,38 @@ pub fn write_text(bytecode: &Bytecode<'_>, options: &TextOptions, out: &mut dyn 
     printer.module()
 }
 
+/// Checks that a module can be written as bytecode: that no constant in it was elided from text, and that no operation is one which only passes see.
+///
+/// # Errors
+/// [`crate::ErrorKind::Refused`], naming the operation.
+pub fn check_complete(bytecode: &Bytecode<'_>) -> Result<()> {
+    let tables = &bytecode.tables;
+    // What an entry holds stands before it.
+    let mut is_elided = vec![false; tables.attribute_count()];
+    for index in 0..is_elided.len() {
+        let entry = tables.attribute(AttributeId(index as u32));
+        let is_itself = entry.is(dialect::VHLO, code::vhlo::TENSOR) && entry.fields.last() == Some(&Field::Absent);
+        is_elided[index] = is_itself || entry.attributes().any(|id| is_elided[id.index()]);
+    }
+    let own = tables.find_dialect(super::OWN_DIALECT.as_bytes());
+    for operation in &bytecode.tree.operations {
+        let refuse = |what: &str| {
+            let place = super::place(tables, operation.location);
+            Error::refused(format!("{what} `{}` at {place}", bytecode.op_name(operation)))
+        };
+        if own == Some(tables.op_name(operation.name).dialect) {
+            let hint = "run the passes that follow as well, or write text";
+            return Err(refuse("only passes see the operation").with_hint(hint));
+        }
+        let properties = operation.properties.map_or(&[][..], |span| &bytecode.tree.properties[span.range()]);
+        if properties.iter().copied().flatten().chain(operation.attributes).any(|id| is_elided[id.index()]) {
+            let hint = "print the module with `--constants all`, or keep to text";
+            return Err(refuse("the constant is elided of the operation").with_hint(hint));
+        }
+    }
+    Ok(())
+}
+
 /// What a value is called.
 #[derive(Clone, Copy)]
 enum Name {

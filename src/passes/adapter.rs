@@ -18,10 +18,19 @@ use crate::ir::{Op, Program, Session, verify};
 
 type Slot = Rc<RefCell<Vec<Result<PassRun>>>>;
 
+/// Looks at the program after a pass.
+pub type Observer<'o> = &'o dyn Fn(&'static Pass, &Program<'_, '_>) -> Result<()>;
+
 /// Runs passes over a module in melior's pass manager. Our verifier checks the module after each that changed something, MLIR's after the last.
 ///
 /// The module must be the one that was imported into `session`. Returns what each pass did; stops at the first that fails.
-pub fn run_pipeline(session: &Session<'_>, module: &mut Module<'_>, passes: &[&'static Pass], options: &Options) -> Result<Vec<PassRun>> {
+pub fn run_pipeline(
+    session: &Session<'_>,
+    module: &mut Module<'_>,
+    passes: &[&'static Pass],
+    options: &Options,
+    observer: Option<Observer<'_>>,
+) -> Result<Vec<PassRun>> {
     let slot = Slot::default();
     let manager = PassManager::new(session.context());
     // MLIR's verifier costs as much as a pass and checks little in operations that it does not know. Ours runs after every pass; MLIR's runs after every
@@ -32,6 +41,7 @@ pub fn run_pipeline(session: &Session<'_>, module: &mut Module<'_>, passes: &[&'
         let run = move |operation: OperationRef<'_, '_>, external: ExternalPass<'_>| {
             let program = Program { module: Op::from_melior(operation), session };
             let outcome = run_pass(pass, &program, options);
+            let outcome = outcome.and_then(|run| observer.map_or(Ok(()), |observe| observe(pass, &program)).map(|()| run));
             if outcome.is_err() {
                 external.signal_failure();
             }
