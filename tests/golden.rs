@@ -98,7 +98,11 @@ fn run(case: &Case) -> Result<(), Failed> {
     for (stream, text) in [("stdout", stdout), ("stderr", stderr)] {
         let path = neighbour(case, stream);
         if std::env::var_os("BLESS").is_some_and(|value| value == "1") {
-            if text.is_empty() { drop(fs::remove_file(&path)) } else { fs::write(&path, &text)? }
+            if text.is_empty() {
+                drop(fs::remove_file(&path))
+            } else {
+                fs::write(&path, &text)?
+            }
             continue;
         }
         let expected = fs::read_to_string(&path).unwrap_or_default();

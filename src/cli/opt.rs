@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use jaxprism::error::{Error, Result};
-use jaxprism::ir::text::{TextOptions, write_text};
+use jaxprism::ir::text::write_text;
 use jaxprism::opt::{Opt, OptOptions, PrintAfter};
 use jaxprism::passes::{self, PASSES, Pass, PassRun};
 use jaxprism::threads::on_deep_stack;
@@ -169,7 +169,9 @@ impl Opts {
             names if names.iter().any(|name| name == "all") => PrintAfter::All,
             names => PrintAfter::Passes(names.to_vec()),
         };
-        options.text = TextOptions { function: None, ..self.text.options() };
+        options.text = self.text.options();
+        // After a pass the whole module is of interest.
+        options.text.function = None;
         options
     }
 

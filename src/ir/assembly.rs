@@ -17,5 +17,5 @@ mod syntax;
 mod write;
 
 pub use read::{read_attribute, read_type};
-pub(super) use write::{identifier, quote};
 pub use write::{Constants, Form, Writer};
+pub(super) use write::{identifier, quote};

@@ -83,7 +83,8 @@ fn check_use_orders(tree: &OpTree, orders: &[UseOrder]) -> Result<()> {
     let is_permutation = |order: &UseOrder| {
         let mut sorted = order.order.clone();
         sorted.sort_unstable();
-        uses.get(order.value.index()) == Some(&sorted.len()) && sorted.iter().enumerate().all(|(position, number)| position == *number as usize)
+        uses.get(order.value.index()) == Some(&sorted.len())
+            && sorted.iter().enumerate().all(|(position, number)| position == *number as usize)
     };
     if orders.iter().all(is_permutation) && orders.is_sorted_by(|a, b| a.value < b.value) {
         return Ok(());

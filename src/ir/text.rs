@@ -12,9 +12,11 @@ use std::fmt::Write as _;
 use std::io::Write;
 
 use super::assembly::{Constants, Form, Writer, identifier, quote};
-use crate::bytecode::{AttributeId, Block, Bytecode, Entry, Field, NEWEST_PRODUCER, NEWEST_VERSION, Operation, TypeId, UseOrder, ValueId, code, dialect};
-use crate::error::{Error, Result};
 use super::entries::ARGUMENT_ENTRY;
+use crate::bytecode::{
+    AttributeId, Block, Bytecode, Entry, Field, NEWEST_PRODUCER, NEWEST_VERSION, Operation, TypeId, UseOrder, ValueId, code, dialect,
+};
+use crate::error::{Error, Result};
 use canonical::Names;
 use locations::Locations;
 
@@ -465,10 +467,13 @@ impl<'p, 'a> Printer<'p, 'a> {
 
     /// An operation as StableHLO's own printer writes the most common ones.
     fn friendly(&mut self, operation: &'p Operation, name: &str, place: Place) -> Result<()> {
-        let name = name.strip_prefix("vhlo.").map_or_else(|| name.to_owned(), |name| {
-            let base = name.rsplit_once("_v").filter(|(_, version)| version.bytes().all(|digit| digit.is_ascii_digit()));
-            format!("stablehlo.{}", base.map_or(name, |(base, _)| base))
-        });
+        let name = name.strip_prefix("vhlo.").map_or_else(
+            || name.to_owned(),
+            |name| {
+                let base = name.rsplit_once("_v").filter(|(_, version)| version.bytes().all(|digit| digit.is_ascii_digit()));
+                format!("stablehlo.{}", base.map_or(name, |(base, _)| base))
+            },
+        );
         self.text.push_str(&name);
         if name == "stablehlo.constant" {
             if let Some(value) = self.bytecode.inherent(operation, "value") {
@@ -646,14 +651,19 @@ impl<'p, 'a> Printer<'p, 'a> {
             if except.iter().any(|except| except.as_bytes() == name) {
                 continue;
             }
+            let mut text = String::new();
+            match self.names.in_attribute(self.bytecode, name, value) {
+                Some(names) => text = names,
+                None => self.writer.attribute(&mut text, value)?,
+            }
+            if self.writer.is_friendly() && is_default(&text) {
+                continue;
+            }
             self.text.push_str(&separator);
             separator = ", ".to_owned();
             identifier(&mut self.text, name);
             self.text.push_str(" = ");
-            match self.names.in_attribute(self.bytecode, name, value) {
-                Some(text) => self.text.push_str(&text),
-                None => self.writer.attribute(&mut self.text, value)?,
-            }
+            self.text.push_str(if self.writer.is_friendly() { list(&text) } else { &text });
         }
         for item in further {
             self.text.push_str(&separator);
@@ -686,5 +696,23 @@ impl<'p, 'a> Printer<'p, 'a> {
             self.text.clear();
         }
         Ok(())
+    }
+}
+
+/// Whether an attribute of StableHLO, as text for people, says only that there is none.
+fn is_default(text: &str) -> bool {
+    text == "!stablehlo.none" || text == "#vhlo.result_accuracy_v1<atol = 0.0, rtol = 0.0, ulps = 0, mode = DEFAULT>"
+}
+
+/// A list of numbers for people: the brackets of `dense<[1, 2]> : tensor<2xi64>`.
+fn list(text: &str) -> &str {
+    let elements = text.strip_prefix("dense<").and_then(|rest| rest.split_once("> : tensor<"));
+    match elements {
+        Some((elements, of))
+            if elements.starts_with('[') && !elements.starts_with("[[") && of.ends_with("xi64>") && of.matches('x').count() == 1 =>
+        {
+            elements
+        }
+        _ => text,
     }
 }

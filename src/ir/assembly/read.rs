@@ -709,7 +709,8 @@ impl<'t, 'x, 'a> Reader<'t, 'x, 'a> {
                 shape.push(i64::MIN);
                 self.at += 2;
             } else if digits > 0 && rest[digits..].starts_with('x') {
-                let dimension = rest[..digits].parse().map_err(|_| self.error(format!("the dimension {} is too large", &rest[..digits])))?;
+                let dimension =
+                    rest[..digits].parse().map_err(|_| self.error(format!("the dimension {} is too large", &rest[..digits])))?;
                 shape.push(dimension);
                 self.at += digits + 1;
             } else {

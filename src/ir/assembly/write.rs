@@ -102,9 +102,10 @@ impl<'t, 'a> Writer<'t, 'a> {
     }
 
     fn spend(&mut self) -> Result<()> {
-        self.left = self.left.checked_sub(1).ok_or_else(|| {
-            Error::unsupported("the attributes of the module name one another so often that their text would not end")
-        })?;
+        self.left = self
+            .left
+            .checked_sub(1)
+            .ok_or_else(|| Error::unsupported("the attributes of the module name one another so often that their text would not end"))?;
         Ok(())
     }
 
@@ -222,7 +223,9 @@ impl<'t, 'a> Writer<'t, 'a> {
             (v::INTEGER, [Field::Type(of), Field::Unsigned(bits)]) => {
                 let Some((name, element)) = self.element(*of) else { return Ok(Err(Lossy)) };
                 let mut text = String::new();
-                if number(&mut text, element, *bits, name).is_err() || matches!(element, Element::Bool | Element::Float(..) | Element::Bits(_)) {
+                if number(&mut text, element, *bits, name).is_err()
+                    || matches!(element, Element::Bool | Element::Float(..) | Element::Bits(_))
+                {
                     return Ok(Err(Lossy));
                 }
                 let _ = if is_friendly { write!(out, "{text}") } else { write!(out, "#vhlo.integer_v1<{text}>") };
@@ -601,7 +604,9 @@ impl<'t, 'a> Writer<'t, 'a> {
         let mut kinds = row.fields.iter();
         for (position, piece) in body.split('$').enumerate() {
             if position > 0 {
-                let Some(rest) = kinds.next().map(|kind| self.field(out, *kind, fields)).transpose()?.flatten() else { return Ok(Err(Lossy)) };
+                let Some(rest) = kinds.next().map(|kind| self.field(out, *kind, fields)).transpose()?.flatten() else {
+                    return Ok(Err(Lossy));
+                };
                 fields = rest;
             }
             out.push_str(piece);

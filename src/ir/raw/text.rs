@@ -34,8 +34,9 @@ pub fn parse(context: &Context, text: &str) -> Option<Op<'static>> {
 pub fn position(location: melior::ir::Location<'_>) -> Option<(u32, u32)> {
     let location = location.to_raw();
     unsafe {
-        mlirLocationIsAFileLineColRange(location)
-            .then(|| (mlirLocationFileLineColRangeGetStartLine(location) as u32, mlirLocationFileLineColRangeGetStartColumn(location) as u32))
+        mlirLocationIsAFileLineColRange(location).then(|| {
+            (mlirLocationFileLineColRangeGetStartLine(location) as u32, mlirLocationFileLineColRangeGetStartColumn(location) as u32)
+        })
     }
 }
 
@@ -107,7 +108,8 @@ impl<'s> Type<'s> {
     /// The dialect of a type that MLIR does not know, and its text.
     pub fn as_opaque(self) -> Option<(&'s [u8], &'s [u8])> {
         unsafe {
-            mlirTypeIsAOpaque(self.raw).then(|| (bytes_of(mlirOpaqueTypeGetDialectNamespace(self.raw)), bytes_of(mlirOpaqueTypeGetData(self.raw))))
+            mlirTypeIsAOpaque(self.raw)
+                .then(|| (bytes_of(mlirOpaqueTypeGetDialectNamespace(self.raw)), bytes_of(mlirOpaqueTypeGetData(self.raw))))
         }
     }
 
@@ -144,7 +146,11 @@ impl<'s> Type<'s> {
     /// Whether a type holds no others, but perhaps a number.
     pub fn is_leaf(self) -> bool {
         unsafe {
-            mlirTypeIsAInteger(self.raw) || mlirTypeIsAIndex(self.raw) || mlirTypeIsAFloat(self.raw) || mlirTypeIsANone(self.raw) || mlirTypeIsAComplex(self.raw)
+            mlirTypeIsAInteger(self.raw)
+                || mlirTypeIsAIndex(self.raw)
+                || mlirTypeIsAFloat(self.raw)
+                || mlirTypeIsANone(self.raw)
+                || mlirTypeIsAComplex(self.raw)
         }
     }
 }

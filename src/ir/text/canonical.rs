@@ -41,7 +41,8 @@ impl Names {
                     found.names.insert(name, format!("{what}_{number}"));
                 }
                 let inside = tree.operations[at as usize..operation.end as usize].iter();
-                let mut named: Vec<_> = inside.flat_map(|inner| symbols_of(bytecode, inner)).filter_map(|name| by_name.get(&name)).copied().collect();
+                let mut named: Vec<_> =
+                    inside.flat_map(|inner| symbols_of(bytecode, inner)).filter_map(|name| by_name.get(&name)).copied().collect();
                 named.reverse();
                 work.append(&mut named);
             }
@@ -102,7 +103,9 @@ fn symbols_of(bytecode: &Bytecode<'_>, operation: &Operation) -> Vec<Vec<u8>> {
         }
         seen.push(id);
         let entry = bytecode.tables.attribute(id);
-        if let (dialect::BUILTIN, Code::Known(code::builtin::FLAT_SYMBOL_REF), [Field::Attribute(name)]) = (entry.dialect, entry.code, &entry.fields[..]) {
+        if let (dialect::BUILTIN, Code::Known(code::builtin::FLAT_SYMBOL_REF), [Field::Attribute(name)]) =
+            (entry.dialect, entry.code, &entry.fields[..])
+        {
             found.extend(bytecode.tables.string(*name).map(<[u8]>::to_vec));
         }
         work.extend(entry.attributes().collect::<Vec<_>>().into_iter().rev());
