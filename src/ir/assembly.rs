@@ -17,5 +17,5 @@ mod syntax;
 mod write;
 
 pub use read::{read_attribute, read_type};
-pub use write::{Constants, Form, Writer};
+pub use write::{Constants, Form, Rename, Writer};
 pub(super) use write::{identifier, quote};

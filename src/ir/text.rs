@@ -475,11 +475,10 @@ impl<'p, 'a> Printer<'p, 'a> {
             },
         );
         self.text.push_str(&name);
-        if name == "stablehlo.constant" {
-            if let Some(value) = self.bytecode.inherent(operation, "value") {
-                self.text.push(' ');
-                return self.writer.attribute(&mut self.text, value);
-            }
+        let value = self.bytecode.inherent(operation, "value").filter(|_| name == "stablehlo.constant");
+        if let Some(value) = value {
+            self.text.push(' ');
+            return self.writer.attribute(&mut self.text, value);
         }
         if operation.operands.len > 0 {
             self.text.push(' ');

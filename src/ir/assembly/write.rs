@@ -28,12 +28,15 @@ pub enum Constants {
     Hashed(usize),
 }
 
+/// Another name for a symbol, if it has one.
+pub type Rename<'t> = &'t dyn Fn(&[u8]) -> Option<String>;
+
 /// Writes entries of one module.
 pub struct Writer<'t, 'a> {
     tables: &'t Tables<'a>,
     form: Form,
     constants: Constants,
-    rename: Option<&'t dyn Fn(&[u8]) -> Option<String>>,
+    rename: Option<Rename<'t>>,
     /// Entries that may still be written. They can name one another exponentially often.
     left: u64,
 }
@@ -55,7 +58,7 @@ impl<'t, 'a> Writer<'t, 'a> {
     }
 
     /// Lets other names stand for those of symbols.
-    pub fn rename_symbols(mut self, rename: &'t dyn Fn(&[u8]) -> Option<String>) -> Self {
+    pub fn rename_symbols(mut self, rename: Rename<'t>) -> Self {
         self.rename = Some(rename);
         self
     }
