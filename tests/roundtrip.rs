@@ -215,7 +215,7 @@ fn spelled(bytecode: &Bytecode<'_>, entry: &Entry<'_>) -> String {
 
 /// Whether the writer of 2023 sorted in another way than those since, which a module's producer shows.
 fn is_of_2023(bytecode: &Bytecode<'_>) -> bool {
-    bytecode.producer.starts_with(b"MLIR") || bytecode.producer == b"StableHLO_v0.9.0"
+    bytecode.producer.starts_with(b"MLIR") || *bytecode.producer == *b"StableHLO_v0.9.0"
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn modules_of_jaxs_compatibility_tests_come_out_byte_for_byte() {
             identical += 1;
             continue;
         }
-        assert!(is_of_2023(&bytecode), "{}: written by `{}`", sample.name, String::from_utf8_lossy(bytecode.producer));
+        assert!(is_of_2023(&bytecode), "{}: written by `{}`", sample.name, String::from_utf8_lossy(&bytecode.producer));
         assert_eq!(bytes.len(), sample.bytes.len(), "{}", sample.name);
         let again = read(&sample.name, &bytes, 0);
         assert_eq!(Content::of(&again), Content::of(&bytecode), "{}", sample.name);

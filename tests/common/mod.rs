@@ -254,7 +254,7 @@ impl<'b, 'a> Encoder<'b, 'a> {
         }
         let mut out = MAGIC.to_vec();
         self.varint(self.bytecode.version, &mut out);
-        out.extend_from_slice(self.bytecode.producer);
+        out.extend_from_slice(&self.bytecode.producer);
         out.push(0);
         let (offsets, entries) = self.entries();
         let dialects = self.dialect_section();
