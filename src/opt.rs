@@ -202,7 +202,9 @@ impl<'a> Opt<'a> {
         }
         if self.modules.iter().flat_map(|module| &module.runs).any(|run| run.changes.tokens_dropped > 0) {
             let error = Error::refused("`drop-tokens` changed what the module takes, and the export would say otherwise");
-            return Err(error.with_hint("`jaxprism strip` and `jaxprism split` take tokens and effects away together; or write the module alone"));
+            return Err(
+                error.with_hint("`jaxprism strip` and `jaxprism split` take tokens and effects away together; or write the module alone")
+            );
         }
         let holds_lowered = self.modules.iter().any(|module| callbacks::holds_lowered(&module.bytecode));
         callbacks::guard(&mut exported, holds_lowered)?;

@@ -2,8 +2,8 @@
 
 mod adapter;
 mod drop_polymorphism;
-mod fold_cases;
 mod drop_tokens;
+mod fold_cases;
 mod locations;
 mod lower_callbacks;
 pub mod placeholders;
@@ -145,8 +145,15 @@ impl Changes {
     pub fn touch_uses(&self) -> bool {
         let (locations_stripped, paths_redacted) = (0, 0);
         let (callbacks_lowered, callbacks_adapted, callbacks_retargeted, callbacks_unlowered) = (0, 0, 0, 0);
-        Self { locations_stripped, paths_redacted, callbacks_lowered, callbacks_adapted, callbacks_retargeted, callbacks_unlowered, ..*self }
-            != Self::default()
+        Self {
+            locations_stripped,
+            paths_redacted,
+            callbacks_lowered,
+            callbacks_adapted,
+            callbacks_retargeted,
+            callbacks_unlowered,
+            ..*self
+        } != Self::default()
     }
 
     /// Whether nothing changed.

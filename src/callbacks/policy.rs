@@ -44,19 +44,8 @@ pub enum StubWith {
 
 impl Policy {
     /// All spellings.
-    pub const SPELLINGS: [&str; 11] = [
-        "lower",
-        "keep",
-        "strip",
-        "stub:zeros",
-        "stub:nan",
-        "stub:operand:K",
-        "stub:alias",
-        "host",
-        "unpartition",
-        "ffi:TARGET",
-        "refuse",
-    ];
+    pub const SPELLINGS: [&str; 11] =
+        ["lower", "keep", "strip", "stub:zeros", "stub:nan", "stub:operand:K", "stub:alias", "host", "unpartition", "ffi:TARGET", "refuse"];
 }
 
 impl FromStr for Policy {

@@ -149,12 +149,19 @@ pub fn make_splat<'s>(session: &'s Session<'_>, of: Type<'s>, element: Vec<u8>, 
         (2.., [value]) if is_bool => vec![0u8.wrapping_sub(*value)],
         _ => element,
     };
-    let (_, attribute) = session.add_attribute(Entry::new(dialect::VHLO, code::vhlo::TENSOR, [Field::Type(id), Field::Blob(Bytes(bytes.into()))]));
+    let (_, attribute) =
+        session.add_attribute(Entry::new(dialect::VHLO, code::vhlo::TENSOR, [Field::Type(id), Field::Blob(Bytes(bytes.into()))]));
     Some(constant_at(session, of, attribute, top_of_scope(position)?, true)?.result(0))
 }
 
 /// A constant before `position`; one that stands at the top already may be used again.
-fn constant_at<'s>(session: &'s Session<'_>, made: Type<'s>, attribute: Attribute<'s>, position: Op<'s>, may_reuse: bool) -> Option<Op<'s>> {
+fn constant_at<'s>(
+    session: &'s Session<'_>,
+    made: Type<'s>,
+    attribute: Attribute<'s>,
+    position: Op<'s>,
+    may_reuse: bool,
+) -> Option<Op<'s>> {
     let is_equal = |operation: &Op<'s>| operation.attribute("value") == Some(attribute) && operation.result(0).r#type() == made;
     let leading =
         std::iter::successors(Some(position), |operation| operation.next()).take_while(|operation| operation.is("vhlo.constant_v1"));

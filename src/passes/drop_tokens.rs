@@ -8,13 +8,8 @@ use crate::error::{Error, Result};
 use crate::ir::functions::{self, body, rebuild_without, without};
 use crate::ir::{Block, Calls, Definition, Op, Program, Value, callee_of, is_call, symbol_name};
 
-pub const PASS: Pass = Pass {
-    name: "drop-tokens",
-    summary: "Take away tokens that order nothing",
-    doc: include_str!("drop_tokens.md"),
-    in_split: false,
-    run,
-};
+pub const PASS: Pass =
+    Pass { name: "drop-tokens", summary: "Take away tokens that order nothing", doc: include_str!("drop_tokens.md"), in_split: false, run };
 
 fn run(program: &Program<'_, '_>, options: &Options) -> Result<Changes> {
     let calls = Calls::of(program)?;
@@ -96,7 +91,8 @@ impl<'s> Dropping<'_, 's, '_> {
     fn drop_from_branches(&mut self, operation: Op<'s>) -> Result<()> {
         let blocks: Vec<Block<'s>> = operation.regions().filter_map(|region| region.first_block()).collect();
         let terminators: Vec<Op<'s>> = blocks.iter().filter_map(|block| block.last()).collect();
-        if terminators.len() != operation.region_count() || terminators.iter().any(|last| last.operand_count() != operation.result_count()) {
+        if terminators.len() != operation.region_count() || terminators.iter().any(|last| last.operand_count() != operation.result_count())
+        {
             return Ok(());
         }
         let passed_on = |position: usize| {
@@ -172,7 +168,8 @@ impl<'s> Dropping<'_, 's, '_> {
                 _ => {}
             }
         }
-        let mut results: Vec<usize> = passed_on.iter().filter(|(argument, _)| chosen.contains(argument)).map(|(_, result)| *result).collect();
+        let mut results: Vec<usize> =
+            passed_on.iter().filter(|(argument, _)| chosen.contains(argument)).map(|(_, result)| *result).collect();
         results.sort_unstable();
         functions::drop_results(self.program, main, &results)?;
         functions::drop_arguments(self.program, main, &chosen)?;

@@ -111,7 +111,8 @@ impl<'s> Placeholder<'s> {
     /// Checks that the operation has the operands and results that its slot speaks of.
     pub fn check(&self, program: &Program<'s, '_>) -> Result<()> {
         let (meta, tokens) = (self.slot.meta(), self.tokens());
-        let are_tokens = |mut values: Box<dyn Iterator<Item = Value<'s>> + 's>| values.all(|value| is_token(program.session, value.r#type()));
+        let are_tokens =
+            |mut values: Box<dyn Iterator<Item = Value<'s>> + 's>| values.all(|value| is_token(program.session, value.r#type()));
         let (operands, results) = (self.operation.operand_count(), self.operation.result_count());
         let is_sound = operands >= tokens + meta.args.len()
             && results == tokens + meta.results.len()
@@ -189,7 +190,9 @@ impl<'s> Placeholder<'s> {
                 ConfigValue::Text(text) => session.add_vhlo_string(text.as_bytes()),
                 ConfigValue::Integer(number) => {
                     let of = of.as_ref().map_or(TypeId(0), |of| *of);
-                    session.add_attribute(Entry::new(dialect::VHLO, code::vhlo::INTEGER, [Field::Type(of), Field::Unsigned(number as u64)])).0
+                    session
+                        .add_attribute(Entry::new(dialect::VHLO, code::vhlo::INTEGER, [Field::Type(of), Field::Unsigned(number as u64)]))
+                        .0
                 }
                 ConfigValue::Other => continue,
             };
@@ -243,7 +246,8 @@ pub fn unlower<'s>(program: &Program<'s, '_>, operation: Op<'s>, config: Attribu
 
 fn set_target(program: &Program<'_, '_>, operation: Op<'_>, target: &str) {
     let session = program.session;
-    let (_, name) = session.add_attribute(Entry::new(dialect::VHLO, code::vhlo::STRING, [Field::String(Bytes(target.as_bytes().to_vec().into()))]));
+    let (_, name) =
+        session.add_attribute(Entry::new(dialect::VHLO, code::vhlo::STRING, [Field::String(Bytes(target.as_bytes().to_vec().into()))]));
     operation.set_attribute("call_target_name", name);
 }
 

@@ -29,9 +29,14 @@ fn strip<'s>(program: &Program<'s, '_>, placeholder: Placeholder<'s>) -> Result<
     placeholder.check(program)?;
     if let Some((position, _)) = placeholder.results().into_iter().find(|(_, result)| result.has_uses()) {
         let number = position - placeholder.tokens();
-        let error = Error::refused(format!("result {number} of {} is used, and `strip` leaves nothing in its place", placeholder.described(program)));
+        let error = Error::refused(format!(
+            "result {number} of {} is used, and `strip` leaves nothing in its place",
+            placeholder.described(program)
+        ));
         let name = placeholder.slot.name();
-        return Err(error.with_hint(format!("`--callback '{name}=stub:zeros'` replaces the results, `stub:operand:0` passes an operand on")));
+        return Err(
+            error.with_hint(format!("`--callback '{name}=stub:zeros'` replaces the results, `stub:operand:0` passes an operand on"))
+        );
     }
     let tokens: Vec<Value<'s>> = placeholder.operation.operands().take(placeholder.tokens()).collect();
     placeholder.replace(&tokens);

@@ -41,13 +41,25 @@ fn values<'s>(program: &Program<'s, '_>, placeholder: &Placeholder<'s>, with: St
     Ok(values)
 }
 
-fn value<'s>(program: &Program<'s, '_>, placeholder: &Placeholder<'s>, with: StubWith, position: usize, result: Value<'s>) -> Result<Value<'s>> {
+fn value<'s>(
+    program: &Program<'s, '_>,
+    placeholder: &Placeholder<'s>,
+    with: StubWith,
+    position: usize,
+    result: Value<'s>,
+) -> Result<Value<'s>> {
     let number = position - placeholder.tokens();
     let same = |operand: Value<'s>, what: String| {
-        if operand.r#type() == result.r#type() { Ok(operand) } else { Err(Error::refused(format!("{what} has another type than result {number}"))) }
+        if operand.r#type() == result.r#type() {
+            Ok(operand)
+        } else {
+            Err(Error::refused(format!("{what} has another type than result {number}")))
+        }
     };
     match with {
-        StubWith::Zeros => constant(program, placeholder, position, result, |tables, element| Some(vec![0; element_bytes(tables, element)?])),
+        StubWith::Zeros => {
+            constant(program, placeholder, position, result, |tables, element| Some(vec![0; element_bytes(tables, element)?]))
+        }
         StubWith::Nan => {
             let made = constant(program, placeholder, position, result, nan);
             made.map_err(|error| if error.hint().is_some() { error } else { error.with_hint("`stub:zeros` is for results of any type") })
@@ -117,7 +129,9 @@ fn element_bytes(tables: &Tables<'_>, element: TypeId) -> Option<usize> {
     }
     match entry.bit_width() {
         Some(width) => Some(width.div_ceil(8) as usize),
-        None if entry.is(dialect::VHLO, v::BOOL_TYPE) || entry.is(dialect::VHLO, v::I2_TYPE) || entry.is(dialect::VHLO, v::UI2_TYPE) => Some(1),
+        None if entry.is(dialect::VHLO, v::BOOL_TYPE) || entry.is(dialect::VHLO, v::I2_TYPE) || entry.is(dialect::VHLO, v::UI2_TYPE) => {
+            Some(1)
+        }
         None => None,
     }
 }
