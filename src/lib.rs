@@ -19,6 +19,6 @@ pub mod threads;
 pub use container::{Exported, Platform};
 pub use error::{Error, ErrorKind};
 pub use inspect::{Inspection, inspect};
-pub use opt::{Opt, OptOptions, opt};
+pub use opt::{Opt, OptOptions, opt, unlower};
 pub use source::Source;
 pub use split::{Locations, Output, Report, Split, SplitOptions, Stripped, split, strip};
