@@ -24,6 +24,23 @@ pub use slot::{ConfigValue, Kind, Slot, SlotKey, Slots};
 pub use table::{Lowering, Table};
 pub use targets::{TargetClass, is_callback_transfer, process_binding};
 
+/// What is to become of the callbacks of an export.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct CallbackOptions {
+    /// Which policy each gets.
+    pub policies: Policies,
+    /// What callbacks are lowered to.
+    pub table: Table,
+}
+
+impl CallbackOptions {
+    /// Chooses by these policies, and lowers by this table.
+    pub fn new(policies: Policies, table: Table) -> Self {
+        Self { policies, table }
+    }
+}
+
 /// The version of the placeholder's schema: of the item `v`, and of the same field in the metadata.
 pub const SCHEMA_VERSION: i64 = 1;
 

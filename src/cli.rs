@@ -1,5 +1,6 @@
 //! The command line: what there is to type, who runs it, and what the exit status says. A verb is a file.
 
+mod callback_options;
 mod errors;
 mod explain;
 mod files;
@@ -9,6 +10,7 @@ mod names;
 mod opt;
 mod print;
 mod split;
+mod strip;
 mod table;
 mod text;
 
@@ -46,6 +48,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Verb {
     Split(split::Opts),
+    Strip(strip::Opts),
     Info(info::Opts),
     Print(print::Opts),
     Opt(opt::Opts),
@@ -79,6 +82,7 @@ impl Cli {
     fn run(&self) -> Result<ExitCode> {
         match &self.verb {
             Verb::Split(opts) => opts.run(),
+            Verb::Strip(opts) => opts.run(),
             Verb::Info(opts) => opts.run(),
             Verb::Print(opts) => opts.run(),
             Verb::Opt(opts) => opts.run(),

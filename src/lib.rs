@@ -21,4 +21,4 @@ pub use error::{Error, ErrorKind};
 pub use inspect::{Inspection, inspect};
 pub use opt::{Opt, OptOptions, opt};
 pub use source::Source;
-pub use split::{Locations, Output, Report, Split, SplitOptions, split};
+pub use split::{Locations, Output, Report, Split, SplitOptions, Stripped, split, strip};

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 
 use crate::bytecode::Bytecode;
+use crate::callbacks::CallbackOptions;
 use crate::container::{Exported, Platform};
 use crate::error::{Error, Result};
 use crate::ir::export;
@@ -10,7 +11,7 @@ use crate::ir::text::{TextOptions, check_complete, write_text};
 use crate::passes::{Options, Pass, PassRun};
 use crate::pieces::Pieces;
 use crate::source::{Source, in_level};
-use crate::split::{Output, rewrite_observed};
+use crate::split::{Output, callbacks, rewrite_observed};
 use crate::threads::in_parallel;
 
 /// The pass that needs to know a platform.
@@ -26,6 +27,8 @@ pub struct OptOptions {
     pub platform: Option<Platform>,
     /// The platforms that a module alone is for. An export says so itself.
     pub platforms: Vec<Platform>,
+    /// What becomes of callbacks, in the passes that treat them.
+    pub callbacks: CallbackOptions,
     /// The one module to work on; all of an export if `None`.
     pub level: Option<usize>,
     /// After which passes to keep the module's text.
@@ -113,7 +116,13 @@ fn optimize<'a>(source: &Source<'a>, level: usize, input: &'a [u8], options: &Op
         Source::Export(exported) => exported.levels().nth(level).map_or(&[][..], |exported| &exported.platforms),
         Source::Module(_) => &options.platforms,
     };
-    let pass_options = if resolves(options) { Options::for_platform(platform_index(platforms, options)?) } else { Options::default() };
+    let mut pass_options = if resolves(options) { Options::for_platform(platform_index(platforms, options)?) } else { Options::default() };
+    pass_options.callbacks = options.callbacks.clone();
+    pass_options.platforms = platforms.to_vec();
+    pass_options.platform = options.platform.clone().or_else(|| match platforms {
+        [only] => Some(only.clone()),
+        _ => None,
+    });
     let texts = RefCell::new(Vec::new());
     let like = Bytecode { version: module.version, producer: module.producer.clone().into_owned().into(), ..Bytecode::empty() };
     let observe = |pass: &'static Pass, program: &crate::ir::Program<'_, '_>| {
@@ -191,6 +200,14 @@ impl<'a> Opt<'a> {
         if self.modules.len() != exported.levels().count() {
             return Err(Error::refused("an export needs all its modules, and `--level` chose one"));
         }
+        if self.modules.iter().flat_map(|module| &module.runs).any(|run| run.changes.tokens_dropped > 0) {
+            let error = Error::refused("`drop-tokens` changed what the module takes, and the export would say otherwise");
+            return Err(
+                error.with_hint("`jaxprism strip` and `jaxprism split` take tokens and effects away together; or write the module alone")
+            );
+        }
+        let holds_lowered = self.modules.iter().any(|module| callbacks::holds_lowered(&module.bytecode));
+        callbacks::guard(&mut exported, holds_lowered)?;
         let mut modules = self.modules.into_iter();
         exported.for_each_level_mut(|_, exported| {
             let module = modules.next().ok_or_else(|| Error::bug("a level without a module"))?;

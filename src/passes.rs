@@ -2,14 +2,20 @@
 
 mod adapter;
 mod drop_polymorphism;
+mod drop_tokens;
 mod fold_cases;
 mod locations;
+mod lower_callbacks;
+pub mod placeholders;
 mod platform_value;
 mod prune;
 mod redact_paths;
 mod resolve_platform;
+mod strip_callbacks;
 mod strip_locations;
+mod stub_callbacks;
 mod tidy_casts;
+mod unlower_callbacks;
 
 use std::ops::AddAssign;
 use std::time::Duration;
@@ -18,6 +24,8 @@ use serde::Serialize;
 
 pub use adapter::{Observer, run_pipeline};
 
+use crate::callbacks::CallbackOptions;
+use crate::container::Platform;
 use crate::error::Result;
 use crate::ir::Program;
 
@@ -37,12 +45,17 @@ pub struct Pass {
 }
 
 /// All passes: those that `split` always runs, in that order, and then the others.
-pub static PASSES: [Pass; 7] = [
+pub static PASSES: [Pass; 12] = [
     resolve_platform::PASS,
     fold_cases::PASS,
     tidy_casts::PASS,
     prune::PASS,
     drop_polymorphism::PASS,
+    strip_callbacks::PASS,
+    stub_callbacks::PASS,
+    drop_tokens::PASS,
+    lower_callbacks::PASS,
+    unlower_callbacks::PASS,
     redact_paths::PASS,
     strip_locations::PASS,
 ];
@@ -63,12 +76,20 @@ pub fn find(name: &str) -> Option<&'static Pass> {
 pub struct Options {
     /// The number of the platform to resolve, among those of the export.
     pub platform_index: Option<i64>,
+    /// The platform that callbacks are for.
+    pub platform: Option<Platform>,
+    /// The platforms of the export, which rules for callbacks may name.
+    pub platforms: Vec<Platform>,
+    /// What is to become of callbacks.
+    pub callbacks: CallbackOptions,
+    /// Which tokens of `main` are to go, by their numbers; all that order nothing if `None`.
+    pub dropped_tokens: Option<Vec<usize>>,
 }
 
 impl Options {
     /// Options to resolve the platform of that number.
     pub fn for_platform(index: i64) -> Self {
-        Self { platform_index: Some(index) }
+        Self { platform_index: Some(index), ..Self::default() }
     }
 }
 
@@ -94,6 +115,22 @@ pub struct Changes {
     pub attributes_set: usize,
     /// Locations of operations and of arguments of blocks that became unknown.
     pub locations_stripped: usize,
+    /// Calls of callbacks that were lowered for the platform.
+    pub callbacks_lowered: usize,
+    /// Calls of callbacks that became host callbacks, or that run once for all shards now.
+    pub callbacks_adapted: usize,
+    /// Calls of callbacks that got a target of the user's own.
+    pub callbacks_retargeted: usize,
+    /// Calls of callbacks that were erased.
+    pub callbacks_stripped: usize,
+    /// Calls of callbacks whose results were replaced, used or not.
+    pub callbacks_stubbed: usize,
+    /// Those of them whose results are used, so that the program computes something else.
+    pub results_stubbed: usize,
+    /// Calls of lowered callbacks that became placeholders again.
+    pub callbacks_unlowered: usize,
+    /// Tokens that functions, loops and branches passed on for nothing.
+    pub tokens_dropped: usize,
     /// File names, and names with file names in them, that lost directories; one that stands in many places counts once.
     pub paths_redacted: usize,
 }
@@ -101,12 +138,22 @@ pub struct Changes {
 impl Changes {
     /// Whether more changed than attributes of the module and locations.
     pub fn touch_operations(&self) -> bool {
-        Self { attributes_set: 0, ..*self }.touch_more_than_locations()
+        Self { attributes_set: 0, ..*self }.touch_uses()
     }
 
-    /// Whether more changed than locations, which nothing else depends on.
-    pub fn touch_more_than_locations(&self) -> bool {
-        Self { locations_stripped: 0, paths_redacted: 0, ..*self } != Self::default()
+    /// Whether more changed than locations, and than the attributes of callbacks: values are used elsewhere, or in another order.
+    pub fn touch_uses(&self) -> bool {
+        let (locations_stripped, paths_redacted) = (0, 0);
+        let (callbacks_lowered, callbacks_adapted, callbacks_retargeted, callbacks_unlowered) = (0, 0, 0, 0);
+        Self {
+            locations_stripped,
+            paths_redacted,
+            callbacks_lowered,
+            callbacks_adapted,
+            callbacks_retargeted,
+            callbacks_unlowered,
+            ..*self
+        } != Self::default()
     }
 
     /// Whether nothing changed.
@@ -125,6 +172,14 @@ impl AddAssign for Changes {
         self.operations_removed += other.operations_removed;
         self.casts_tidied += other.casts_tidied;
         self.attributes_set += other.attributes_set;
+        self.callbacks_lowered += other.callbacks_lowered;
+        self.callbacks_adapted += other.callbacks_adapted;
+        self.callbacks_retargeted += other.callbacks_retargeted;
+        self.callbacks_stripped += other.callbacks_stripped;
+        self.callbacks_stubbed += other.callbacks_stubbed;
+        self.results_stubbed += other.results_stubbed;
+        self.callbacks_unlowered += other.callbacks_unlowered;
+        self.tokens_dropped += other.tokens_dropped;
         self.locations_stripped += other.locations_stripped;
         self.paths_redacted += other.paths_redacted;
     }

@@ -1,5 +1,7 @@
 //! The road itself: container → bytecode → MLIR → passes → MLIR → bytecode → container, once for each platform.
 
+pub(crate) mod callbacks;
+
 use std::borrow::Cow;
 use std::io::{self, Write};
 
@@ -7,13 +9,17 @@ use indexmap::{IndexMap, IndexSet};
 use serde::Serialize;
 
 use crate::bytecode::Bytecode;
+use crate::callbacks::{CallbackOptions, Manifest, ManifestLevel, ManifestOutput, Policies, Table};
 use crate::container::{Exported, Platform};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ir::{Session, export, import, verify};
+use crate::ir::{Program, Session, export, import, verify};
 use crate::passes::{self, Changes, Observer, Options, Pass, PassRun, run_pipeline};
 use crate::pieces::Pieces;
 use crate::source::{in_level, read_module};
 use crate::threads::in_parallel;
+
+pub use callbacks::CallbackReport;
+use callbacks::Plan;
 
 /// What [`split`] is asked for.
 #[derive(Debug, Clone, Default)]
@@ -23,6 +29,8 @@ pub struct SplitOptions {
     pub platforms: Vec<Platform>,
     /// What becomes of source locations.
     pub locations: Locations,
+    /// What becomes of callbacks: by default they are lowered for the platform.
+    pub callbacks: CallbackOptions,
 }
 
 /// What becomes of the places in the user's files that a module remembers for messages and profiles.
@@ -56,6 +64,12 @@ impl SplitOptions {
         self
     }
 
+    /// Asks for this to become of callbacks.
+    pub fn callbacks(mut self, callbacks: CallbackOptions) -> Self {
+        self.callbacks = callbacks;
+        self
+    }
+
     /// Asks for this to become of source locations, at every level, in exports for one platform too.
     pub fn locations(mut self, locations: Locations) -> Self {
         self.locations = locations;
@@ -70,6 +84,17 @@ pub struct Split<'a> {
     pub outputs: IndexMap<Platform, Output<'a>>,
     /// What was done.
     pub report: Report,
+    /// The callbacks of the outputs, for hosts that bind them.
+    pub manifest: Manifest,
+}
+
+/// An export without its callbacks.
+#[derive(Debug)]
+pub struct Stripped<'a> {
+    /// The export.
+    pub output: Output<'a>,
+    /// What was done: in the function itself, then in its vector-Jacobian products.
+    pub levels: Vec<LevelReport>,
 }
 
 /// An export for one platform, in pieces of which the large ones are slices of the input.
@@ -147,6 +172,8 @@ pub struct LevelReport {
     pub functions: usize,
     /// By how much what became of the locations made the module smaller; negative where it made it larger. `None` where they were to stay.
     pub location_bytes_saved: Option<i64>,
+    /// What became of its callbacks.
+    pub callbacks: Vec<CallbackReport>,
     /// What the passes changed.
     pub changes: Changes,
 }
@@ -177,8 +204,10 @@ pub fn split<'a>(input: &'a [u8], options: &SplitOptions) -> Result<Split<'a>> {
     let chosen = choose_platforms(&exported, options)?;
     let levels: Vec<_> =
         exported.levels().enumerate().map(|(level, exported)| Level::read(level, exported, input)).collect::<Result<_>>()?;
+    check_rules(&levels, &exported.platforms, &options.callbacks)?;
     let outputs = in_parallel(chosen, |platform| {
-        let output = split_one(&exported, &levels, &platform, options.locations);
+        let (platforms, locations, callbacks) = (&exported.platforms, options.locations, &options.callbacks);
+        let output = rewrite_one(&exported, &levels, &Target { platform: Some(&platform), platforms, locations, callbacks });
         (platform.clone(), output.map_err(|error| error.context(format!("cannot split for `{platform}`"))))
     })?;
     let mut report = Report {
@@ -186,14 +215,44 @@ pub fn split<'a>(input: &'a [u8], options: &SplitOptions) -> Result<Split<'a>> {
         platforms: exported.platforms.iter().map(ToString::to_string).collect(),
         outputs: Vec::new(),
     };
-    let mut split = IndexMap::new();
+    let (mut split, mut manifest) = (IndexMap::new(), Vec::new());
     for (platform, output) in outputs {
-        let (output, levels) = output?;
+        let (output, levels, callbacks) = output?;
+        manifest.push(ManifestOutput { platform: platform.to_string(), levels: callbacks });
         let location_bytes_saved = levels.iter().map(|level| level.location_bytes_saved).sum();
         report.outputs.push(OutputReport { platform: platform.to_string(), bytes: output.len(), location_bytes_saved, levels });
         split.insert(platform, output);
     }
-    Ok(Split { outputs: split, report })
+    let manifest = Manifest::new(report.platforms.clone(), manifest);
+    Ok(Split { outputs: split, report, manifest })
+}
+
+/// Takes the callbacks out of an export, for all its platforms at once: by default every callback is stripped. Rules may stub or keep some.
+///
+/// # Errors
+/// - [`ErrorKind::Format`], [`ErrorKind::Unsupported`]: as for [`split`].
+/// - [`ErrorKind::Refused`]: a callback whose results are used is to be stripped, a policy that needs a platform, or a rule that matches nothing.
+pub fn strip<'a>(input: &'a [u8], policies: &Policies) -> Result<Stripped<'a>> {
+    let exported = Exported::read(input)?;
+    let levels: Vec<_> =
+        exported.levels().enumerate().map(|(level, exported)| Level::read(level, exported, input)).collect::<Result<_>>()?;
+    let callbacks = CallbackOptions::new(policies.clone(), Table::default());
+    callbacks::check_for_strip(policies)?;
+    check_rules(&levels, &exported.platforms, &callbacks)?;
+    let target = Target { platform: None, platforms: &exported.platforms, locations: Locations::Kept, callbacks: &callbacks };
+    // On a thread of its own, whose stack is deep enough.
+    let rewritten = in_parallel(vec![()], |()| rewrite_one(&exported, &levels, &target))?.pop();
+    let (output, levels, _) = rewritten.ok_or_else(|| Error::bug("nothing was rewritten"))??;
+    Ok(Stripped { output, levels })
+}
+
+/// Refuses rules for callbacks that no callback matches.
+fn check_rules(levels: &[Level<'_>], platforms: &[Platform], callbacks: &CallbackOptions) -> Result<()> {
+    if callbacks.policies.rules.is_empty() {
+        return Ok(());
+    }
+    let names = levels.iter().map(|level| callbacks::names(&level.bytecode)).collect::<Result<Vec<_>>>()?.concat();
+    callbacks.policies.chooser(platforms, &callbacks.table).check_rules(names.iter().map(String::as_str))
 }
 
 /// The platforms that were asked for, in the export's order.
@@ -230,20 +289,28 @@ impl<'a> Level<'a> {
     }
 }
 
-/// Splits every level for one platform and puts the export together.
-fn split_one<'a>(
+/// What one output is to be.
+struct Target<'o> {
+    /// The platform; `None` to leave platforms as they are.
+    platform: Option<&'o Platform>,
+    /// The platforms of the input.
+    platforms: &'o [Platform],
+    locations: Locations,
+    callbacks: &'o CallbackOptions,
+}
+
+/// Rewrites every level and puts the export together.
+fn rewrite_one<'a>(
     exported: &Exported<'a>,
     levels: &[Level<'a>],
-    platform: &Platform,
-    locations: Locations,
-) -> Result<(Output<'a>, Vec<LevelReport>)> {
-    let mut reports = Vec::new();
-    let mut modules = Vec::new();
-    for level in levels {
+    target: &Target<'_>,
+) -> Result<(Output<'a>, Vec<LevelReport>, Vec<ManifestLevel>)> {
+    let (mut reports, mut manifest, mut modules) = (Vec::new(), Vec::new(), Vec::new());
+    for (level, exported) in levels.iter().zip(exported.levels()) {
         let context =
             |what: &'static str| move |error: Error| if level.level == 0 { error } else { error.context(in_level(level.level, what)) };
-        let mut module = resolve(level, platform).map_err(context("cannot resolve the platform"))?;
-        let location_bytes_saved = locations.pass().map(|pass| module.rewrite_locations(pass)).transpose();
+        let mut module = rewrite_level(level, exported, target).map_err(context("cannot rewrite the module"))?;
+        let location_bytes_saved = target.locations.pass().map(|pass| module.rewrite_locations(pass)).transpose();
         let location_bytes_saved = location_bytes_saved.map_err(context("cannot rewrite the locations"))?;
         reports.push(LevelReport {
             level: level.level,
@@ -251,49 +318,86 @@ fn split_one<'a>(
             operations: module.bytecode.tree.operations.len(),
             functions: module.bytecode.functions().count(),
             location_bytes_saved,
+            callbacks: module.plan.report(),
             changes: module.changes,
         });
-        modules.push((module.bytes, module.uses_global_constants));
+        modules.push(module);
     }
+    let is_rewritten = modules.iter().any(|module| !module.plan.is_empty());
+    let holds_lowered = is_rewritten && modules.iter().any(|module| callbacks::holds_lowered(&module.bytecode));
     let mut output = exported.clone();
     let mut modules = modules.into_iter();
-    output.for_each_level_mut(|_, exported| {
-        let (module, uses_global_constants) = modules.next().ok_or_else(|| Error::bug("a level without a module"))?;
-        exported.module = module;
-        exported.platforms = vec![platform.clone()];
-        exported.uses_global_constants = uses_global_constants;
+    output.for_each_level_mut(|number, exported| {
+        let module = modules.next().ok_or_else(|| Error::bug("a level without a module"))?;
+        if let Some(platform) = target.platform {
+            exported.platforms = vec![platform.clone()];
+        }
+        exported.uses_global_constants = module.uses_global_constants;
+        if !module.plan.is_empty() {
+            module.plan.update(exported);
+            callbacks::drop_check(exported, &module.bytecode);
+        }
+        exported.module = module.bytes;
+        manifest.push(module.plan.manifest(number));
         Ok(())
     })?;
-    Ok((Output::new(output)?, reports))
+    if is_rewritten {
+        callbacks::guard(&mut output, holds_lowered)?;
+    }
+    Ok((Output::new(output)?, reports, manifest))
 }
 
 /// One module of an output.
-struct Resolved<'l, 'a> {
+struct Rewritten<'l, 'a> {
     bytecode: Cow<'l, Bytecode<'a>>,
     bytes: Pieces<'a>,
     /// Whether it still needs global constants: dimension variables, once the platform index is gone.
     uses_global_constants: bool,
     changes: Changes,
+    plan: Plan,
 }
 
-/// Resolves the platform in one module.
-fn resolve<'l, 'a>(level: &'l Level<'a>, platform: &Platform) -> Result<Resolved<'l, 'a>> {
-    let index = level.platforms.iter().position(|known| known == platform);
-    let index = index.ok_or_else(|| Error::format(format!("this level has no platform `{platform}`, the function itself has")))?;
-    if level.platforms.len() == 1 {
-        return Ok(Resolved {
+/// Resolves the platform in one module, and then does what its callbacks need.
+fn rewrite_level<'l, 'a>(level: &'l Level<'a>, exported: &Exported<'a>, target: &Target<'_>) -> Result<Rewritten<'l, 'a>> {
+    let mut options = Options { callbacks: target.callbacks.clone(), platforms: target.platforms.to_vec(), ..Options::default() };
+    let mut resolves = false;
+    if let Some(platform) = target.platform {
+        let index = level.platforms.iter().position(|known| known == platform);
+        let index = index.ok_or_else(|| Error::format(format!("this level has no platform `{platform}`, the function itself has")))?;
+        resolves = level.platforms.len() > 1;
+        options.platform_index = Some(index as i64);
+        options.platform = Some(platform.clone());
+    }
+    let has_placeholders = callbacks::has_placeholders(&level.bytecode);
+    if !resolves && !has_placeholders {
+        return Ok(Rewritten {
             bytecode: Cow::Borrowed(&level.bytecode),
             bytes: Pieces::borrowed(level.bytes),
             uses_global_constants: level.uses_global_constants,
             changes: Changes::default(),
+            plan: Plan::default(),
         });
     }
-    let (bytecode, changes) = rewrite(&level.bytecode, &passes::split_pipeline(), &Options::for_platform(index as i64))?;
-    let uses_global_constants = level.uses_global_constants && bytecode.is_polymorphic();
-    Ok(Resolved { bytes: bytecode.write()?, bytecode: Cow::Owned(bytecode), uses_global_constants, changes })
+    let ordered = exported.ordered_effects.as_deref().unwrap_or_default();
+    let (bytecode, (changes, mut plan)) = in_mlir(&level.bytecode, None, |program, run| {
+        let mut changes = Changes::default();
+        if resolves {
+            run(&passes::split_pipeline(), &options)?.into_iter().for_each(|run| changes += run.changes);
+        }
+        let mut plan = Plan::default();
+        if has_placeholders {
+            plan = callbacks::plan(program, &options, ordered)?;
+            options.dropped_tokens = Some(plan.dropped_tokens.clone());
+            run(&plan.passes, &options)?.into_iter().for_each(|run| changes += run.changes);
+        }
+        Ok((changes, plan))
+    })?;
+    plan.look_up(&bytecode)?;
+    let uses_global_constants = level.uses_global_constants && (!resolves || bytecode.is_polymorphic());
+    Ok(Rewritten { bytes: bytecode.write()?, bytecode: Cow::Owned(bytecode), uses_global_constants, changes, plan })
 }
 
-impl Resolved<'_, '_> {
+impl Rewritten<'_, '_> {
     /// Runs a pass over the locations. Returns how many bytes that saves, beside the same module in the same encoding.
     fn rewrite_locations(&mut self, pass: &'static Pass) -> Result<i64> {
         let (bytecode, changes) = rewrite(&self.bytecode, &[pass], &Options::default())?;
@@ -323,12 +427,27 @@ pub(crate) fn rewrite_observed<'a>(
     options: &Options,
     observer: Option<Observer<'_>>,
 ) -> Result<(Bytecode<'a>, Vec<PassRun>)> {
+    in_mlir(bytecode, observer, |_, run| run(passes, options))
+}
+
+/// Runs passes over the module in MLIR, as often as it is called.
+type Run<'r> = &'r mut dyn FnMut(&[&'static Pass], &Options) -> Result<Vec<PassRun>>;
+
+/// Takes a module into MLIR, lets `work` look at it and run passes, and takes it out again.
+fn in_mlir<'a, T>(
+    bytecode: &Bytecode<'a>,
+    observer: Option<Observer<'_>>,
+    work: impl FnOnce(&Program<'_, 'a>, Run<'_>) -> Result<T>,
+) -> Result<(Bytecode<'a>, T)> {
     let session = Session::new(bytecode);
     let program = import(&session, bytecode)?;
     verify(&program)?;
     let mut module = program.module.into_module().ok_or_else(|| Error::bug("the module is none to MLIR"))?;
-    let runs = run_pipeline(&session, &mut module, passes, options, observer).map_err(|error| blame(bytecode, error))?;
-    Ok((export(&program, bytecode)?, runs))
+    let mut run = |passes: &[&'static Pass], options: &Options| {
+        run_pipeline(&session, &mut module, passes, options, observer).map_err(|error| blame(bytecode, error))
+    };
+    let value = work(&program, &mut run)?;
+    Ok((export(&program, bytecode)?, value))
 }
 
 /// A failure of ours is the input's fault after all if MLIR's verifier refuses the module as it was read. That is looked at only now: it takes as long as

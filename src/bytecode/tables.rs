@@ -132,6 +132,17 @@ impl<'a> Entry<'a> {
         self.dialect == dialect && self.code == Code::Known(code)
     }
 
+    /// The width of an integer or float type. Booleans and integers of two bits have none in attributes.
+    pub(crate) fn bit_width(&self) -> Option<u64> {
+        check::bit_width(self, "integer").or_else(|| check::bit_width(self, "float"))
+    }
+
+    /// The mnemonic of a type of vhlo.
+    pub(crate) fn vhlo_name(&self) -> Option<&'static str> {
+        let Code::Known(code) = self.code else { return None };
+        if self.dialect == dialect::VHLO { entry_row(dialect::VHLO, true, code).map(|row| row.name) } else { None }
+    }
+
     /// The attributes among the fields, in order.
     pub fn attributes(&self) -> impl Iterator<Item = AttributeId> + '_ {
         self.fields.iter().filter_map(|field| match field {
@@ -348,6 +359,11 @@ impl<'a> Tables<'a> {
     /// The type equal to `entry`, made where there is none.
     pub fn intern_type(&mut self, entry: Entry<'a>) -> TypeId {
         TypeId(self.types.insert_full(entry).0 as u32)
+    }
+
+    /// The attribute equal to `entry`, where there is one.
+    pub fn find_attribute(&self, entry: &Entry<'a>) -> Option<AttributeId> {
+        self.attributes.get_index_of(entry).map(|index| AttributeId(index as u32))
     }
 
     /// The type equal to `entry`, where there is one.

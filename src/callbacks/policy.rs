@@ -1,7 +1,6 @@
 //! What is to become of a callback.
 
 use std::fmt;
-use std::path::PathBuf;
 use std::str::FromStr;
 
 use super::{TargetClass, process_binding};
@@ -23,8 +22,6 @@ pub enum Policy {
     Host,
     /// `unpartition`: a partitioned callback becomes a plain one, which is lowered.
     Unpartition,
-    /// `call:FILE`: another export computes its results.
-    Call(PathBuf),
     /// `ffi:TARGET`: a custom call of the user's own target.
     Ffi(String),
     /// `refuse`: an error that names each call.
@@ -47,20 +44,8 @@ pub enum StubWith {
 
 impl Policy {
     /// All spellings.
-    pub const SPELLINGS: [&str; 12] = [
-        "lower",
-        "keep",
-        "strip",
-        "stub:zeros",
-        "stub:nan",
-        "stub:operand:K",
-        "stub:alias",
-        "host",
-        "unpartition",
-        "call:FILE",
-        "ffi:TARGET",
-        "refuse",
-    ];
+    pub const SPELLINGS: [&str; 11] =
+        ["lower", "keep", "strip", "stub:zeros", "stub:nan", "stub:operand:K", "stub:alias", "host", "unpartition", "ffi:TARGET", "refuse"];
 }
 
 impl FromStr for Policy {
@@ -76,7 +61,6 @@ impl FromStr for Policy {
             ("unpartition", None) => Ok(Self::Unpartition),
             ("refuse", None) => Ok(Self::Refuse),
             ("stub", Some(with)) => with.parse().map(Self::Stub),
-            ("call", Some(file)) if !file.is_empty() => Ok(Self::Call(PathBuf::from(file))),
             ("ffi", Some(target)) if !target.is_empty() => ffi(target),
             _ => Err(unknown(text)),
         }
@@ -109,7 +93,6 @@ impl fmt::Display for Policy {
             Self::Stub(with) => write!(f, "stub:{with}"),
             Self::Host => f.write_str("host"),
             Self::Unpartition => f.write_str("unpartition"),
-            Self::Call(file) => write!(f, "call:{}", file.display()),
             Self::Ffi(target) => write!(f, "ffi:{target}"),
             Self::Refuse => f.write_str("refuse"),
         }
@@ -154,11 +137,10 @@ mod tests {
     #[test]
     fn every_spelling_is_read_and_written() {
         for spelling in Policy::SPELLINGS {
-            let text = spelling.replace(":K", ":1").replace("FILE", "a=b:c/m.jax_exported").replace("TARGET", "my::target");
+            let text = spelling.replace(":K", ":1").replace("TARGET", "my::target");
             assert_eq!(text.parse::<Policy>().unwrap().to_string(), text);
         }
         assert_eq!("stub:operand:12".parse::<Policy>().unwrap(), Policy::Stub(StubWith::Operand(12)));
-        assert_eq!("call:a:b".parse::<Policy>().unwrap(), Policy::Call("a:b".into()));
     }
 
     #[test]
@@ -177,8 +159,7 @@ mod tests {
             "stub:operand:-1",
             "stub:operand:+1",
             "stub:operand:99999999999999999999",
-            "call",
-            "call:",
+            "call:model.jax_exported",
             "ffi",
             "ffi:",
             "ffi:a\nb",

@@ -78,7 +78,7 @@ impl fmt::Display for Rule {
 /// 2. a rule with its exact name,
 /// 3. a rule with a matching name and its platform,
 /// 4. a rule with a matching name,
-/// 5. [`on_unsupported`](Self::on_unsupported), where it cannot be lowered,
+/// 5. [`on_unsupported`](Self::on_unsupported), where it is given and the callback cannot be lowered,
 /// 6. [`otherwise`](Self::otherwise).
 ///
 /// Among rules of one kind, the later one. By default callbacks are lowered, and refused where they cannot be.
@@ -88,14 +88,14 @@ pub struct Policies {
     /// The rules, in the order given.
     pub rules: Vec<Rule>,
     /// For callbacks without a rule where they cannot be lowered.
-    pub on_unsupported: Policy,
+    pub on_unsupported: Option<Policy>,
     /// For all other callbacks.
     pub otherwise: Policy,
 }
 
 impl Default for Policies {
     fn default() -> Self {
-        Self { rules: Vec::new(), on_unsupported: Policy::Refuse, otherwise: Policy::Lower }
+        Self { rules: Vec::new(), on_unsupported: None, otherwise: Policy::Lower }
     }
 }
 
@@ -114,7 +114,7 @@ impl Policies {
 
     /// Sets the policy for callbacks without a rule where they cannot be lowered.
     pub fn on_unsupported(mut self, policy: Policy) -> Self {
-        self.on_unsupported = policy;
+        self.on_unsupported = Some(policy);
         self
     }
 
@@ -151,16 +151,18 @@ pub struct Chooser<'a> {
 }
 
 impl<'a> Chooser<'a> {
-    /// The policy of the callback of that name on a platform, where it would be lowered like that.
-    pub fn choose(&self, name: &str, platform: &Platform, lowering: &Lowering) -> Choice<'a> {
+    /// The policy of the callback of that name on a platform, where it would be lowered like that. Without a platform, rules for one do not match.
+    pub fn choose(&self, name: &str, platform: Option<&Platform>, lowering: &Lowering) -> Choice<'a> {
         let matching = self.selectors.iter().enumerate().filter_map(|(number, selector)| {
             let group = selector.group(name, platform)?;
             Some((group, Reverse(number)))
         });
         match matching.min().and_then(|(_, Reverse(number))| Some((number, self.policies.rules.get(number)?))) {
             Some((number, rule)) => Choice { policy: &rule.policy, rule: Some(number) },
-            None if lowering.is_impossible() => Choice { policy: &self.policies.on_unsupported, rule: None },
-            None => Choice { policy: &self.policies.otherwise, rule: None },
+            None => {
+                let unsupported = self.policies.on_unsupported.as_ref().filter(|_| lowering.is_impossible());
+                Choice { policy: unsupported.unwrap_or(&self.policies.otherwise), rule: None }
+            }
         }
     }
 
@@ -221,8 +223,9 @@ impl<'a> Selector<'a> {
     }
 
     /// How closely it matches; the smallest decides. False comes before true: exact before glob, with platform before without.
-    fn group(&self, name: &str, platform: &Platform) -> Option<(bool, bool)> {
-        let applies = self.platform.is_none_or(|wanted| wanted == platform.as_str()) && self.matches(name);
+    fn group(&self, name: &str, platform: Option<&Platform>) -> Option<(bool, bool)> {
+        let is_meant = |wanted: &str| platform.is_some_and(|platform| platform.as_str() == wanted);
+        let applies = self.platform.is_none_or(is_meant) && self.matches(name);
         applies.then_some((self.name != name, self.platform.is_none()))
     }
 }
@@ -256,7 +259,7 @@ mod tests {
     fn chosen(rules: &[&str], name: &str, platform: Platform) -> String {
         let policies = policies(rules);
         let table = Table::default();
-        let choice = policies.chooser(&*EXPORT, &table).choose(name, &platform, &Lowering::HostTransfer);
+        let choice = policies.chooser(&*EXPORT, &table).choose(name, Some(&platform), &Lowering::HostTransfer);
         assert_eq!(choice.rule.map(|number| &policies.rules[number].policy), choice.rule.map(|_| choice.policy));
         choice.rule.map_or_else(|| choice.policy.to_string(), |number| rules[number].to_owned())
     }
@@ -277,10 +280,11 @@ mod tests {
         let impossible = Lowering::Impossible("no target".to_owned());
         let table = Table::default();
         let choose = |policies: &Policies, name: &str, lowering: &Lowering| {
-            policies.chooser(&*EXPORT, &table).choose(name, &Platform::TPU, lowering).policy.clone()
+            policies.chooser(&*EXPORT, &table).choose(name, Some(&Platform::TPU), lowering).policy.clone()
         };
         assert_eq!(choose(&policies(&rules), "log", &impossible), Policy::Keep, "(4) before (5)");
-        assert_eq!(choose(&policies(&rules), "fill", &impossible), Policy::Refuse, "(5)");
+        assert_eq!(choose(&policies(&rules), "fill", &impossible), Policy::Lower, "(6), which the pass refuses");
+        assert_eq!(choose(&policies(&rules).otherwise(Policy::Strip), "fill", &impossible), Policy::Strip, "(6)");
         let set = policies(&rules).on_unsupported(Policy::Strip).otherwise(Policy::Keep);
         assert_eq!(choose(&set, "fill", &impossible), Policy::Strip, "(5) before (6)");
         assert_eq!(choose(&set, "fill", &Lowering::Target("t".to_owned())), Policy::Keep, "(6)");
@@ -323,7 +327,7 @@ mod tests {
 
     #[test]
     fn rules_are_read_and_written() {
-        let text = "tpu:fill=call:a=b:c/m.jax_exported";
+        let text = "tpu:fill=ffi:a=b:c";
         assert_eq!((rule(text).pattern(), rule(text).to_string().as_str()), ("tpu:fill", text));
         assert_eq!(rule("a=b=stub:operand:1").pattern(), "a=b", "the first `=` before a policy");
         for (text, what) in [

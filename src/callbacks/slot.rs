@@ -202,7 +202,7 @@ impl Slot {
         }
         if !self.meta.results.is_empty() {
             return Err(Error::refused(format!("{self} is partitioned and has results, which no platform supports"))
-                .with_hint("policy `stub` replaces the results, `call` computes them"));
+                .with_hint("policy `stub` replaces the results"));
         }
         let meta = meta::with_fields(&self.key.meta, &[("partitioned", "false".to_owned())])?;
         Self::new(SlotKey { meta, ..self.key.clone() })

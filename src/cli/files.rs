@@ -73,6 +73,11 @@ impl Files {
         Ok(())
     }
 
+    /// How many files were added.
+    pub fn len(&self) -> usize {
+        self.files.len()
+    }
+
     /// Writes the contents of a file that was added, under a temporary name.
     pub fn write(&mut self, number: usize, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
         let Some(file) = self.files.get_mut(number) else { return Err(Error::bug("a file that was not added")) };

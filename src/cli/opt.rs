@@ -12,6 +12,7 @@ use jaxprism::passes::{self, PASSES, Pass, PassRun};
 use jaxprism::threads::on_deep_stack;
 use jaxprism::{Output, Platform};
 
+use super::callback_options::CallbackOpts;
 use super::files::Files;
 use super::io::{self, Input, is_dash};
 use super::refuse_arguments;
@@ -79,6 +80,9 @@ pub struct Opts {
     list_passes: bool,
 
     #[command(flatten)]
+    callbacks: CallbackOpts,
+
+    #[command(flatten)]
     text: TextOpts,
 }
 
@@ -124,7 +128,7 @@ impl Opts {
             io::print(&list())?;
             return Ok(ExitCode::SUCCESS);
         }
-        let options = self.options();
+        let options = self.options()?;
         let emit = self.emit();
         if emit != Emit::Mlir && self.is_to_stdout() && std::io::stdout().is_terminal() {
             refuse_arguments("the output is binary and would garble the terminal; redirect standard output, or name a file");
@@ -148,7 +152,7 @@ impl Opts {
         })
     }
 
-    fn options(&self) -> OptOptions {
+    fn options(&self) -> Result<OptOptions> {
         let mut options = OptOptions::default();
         options.passes = self.passes.iter().map(|request| request.pass).collect();
         let mut chosen: Vec<&Platform> = self.passes.iter().filter_map(|request| request.platform.as_ref()).chain(&self.platform).collect();
@@ -172,7 +176,8 @@ impl Opts {
         options.text = self.text.options();
         // After a pass the whole module is of interest.
         options.text.function = None;
-        options
+        options.callbacks = self.callbacks.options()?;
+        Ok(options)
     }
 
     fn emit(&self) -> Emit {

@@ -6,10 +6,12 @@ use std::process::ExitCode;
 
 use clap::Args;
 use jaxprism::error::{Error, Result};
+use jaxprism::passes::Changes;
 use jaxprism::split::OutputReport;
 use jaxprism::{Locations, Output, Platform, Split, SplitOptions};
 use serde::Serialize;
 
+use super::callback_options::{CallbackOpts, parse};
 use super::files::Files;
 use super::io::{self, Input, is_dash, quoted};
 use super::names::Names;
@@ -55,6 +57,13 @@ pub struct Opts {
     #[arg(long)]
     redact_paths: bool,
 
+    #[command(flatten)]
+    callbacks: CallbackOpts,
+
+    /// Write what hosts must know to bind the callbacks: JSON to a file `….json`, bincode to a file `….bincode`
+    #[arg(long, value_name = "FILE", help_heading = "Callbacks")]
+    manifest: Option<PathBuf>,
+
     /// Replace files that exist; never the input
     #[arg(long)]
     force: bool,
@@ -85,10 +94,7 @@ struct OutputWithPath<'r> {
 }
 
 pub fn platform(name: &str) -> std::result::Result<Platform, String> {
-    name.parse().map_err(|error: Error| match error.hint() {
-        Some(hint) => format!("{error}; {hint}"),
-        None => error.to_string(),
-    })
+    parse(name)
 }
 
 impl Opts {
@@ -105,12 +111,14 @@ impl Opts {
         let input = Input::read(self.input.as_deref())?;
         let failed = |error: Error| error.context(format!("cannot split {}", input.name()));
         let options = SplitOptions::default().platforms(self.platforms.iter().cloned()).locations(self.locations());
+        let options = options.callbacks(self.callbacks.options()?);
         let split = jaxprism::split(&input, &options).map_err(failed)?;
         if let [platform] = &split.report.platforms[..] {
             errors::note(&format!("{} was exported for one platform (`{platform}`)", input.name()));
         }
         let paths = if is_to_stdout { Vec::new() } else { self.paths(&input, &split).map_err(failed)? };
         let report = || io::to_json(&report(&input, &split, &paths));
+        let manifest = self.manifest(&split)?;
         let mut files = self.prepare(&input, &paths)?;
         for (number, output) in split.outputs.values().enumerate().take(paths.len()) {
             files.write(number, |file| output.write_to(file))?;
@@ -127,6 +135,10 @@ impl Opts {
             }
             None => {}
         }
+        if let Some(manifest) = manifest {
+            files.write(files.len() - 1, |file| file.write_all(&manifest))?;
+        }
+        tell_replaced(&split);
         if is_to_stdout && !self.write_stdout(&split).map_err(failed)? {
             // Whoever reads did not want all of it, and knows; but an export was not delivered.
             return Ok(ExitCode::from(2));
@@ -139,6 +151,16 @@ impl Opts {
             io::print(&table(&split, &paths))?;
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// The manifest, in the form that its name asks for.
+    fn manifest(&self, split: &Split<'_>) -> Result<Option<Vec<u8>>> {
+        let Some(path) = &self.manifest else { return Ok(None) };
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("json") => split.manifest.to_json().map(|text| Some(text.into_bytes())),
+            Some("bincode") => split.manifest.to_bincode().map(Some),
+            _ => refuse_arguments("the manifest is written to a file `….json` or `….bincode`"),
+        }
     }
 
     fn locations(&self) -> Locations {
@@ -160,7 +182,7 @@ impl Opts {
         let source = input.path().unwrap_or(Path::new("/dev/stdin"));
         let report = self.report.as_deref().filter(|path| !is_dash(path) && !is_special(path));
         let mut files = Files::default();
-        for path in paths.iter().map(PathBuf::as_path).chain(report) {
+        for path in paths.iter().map(PathBuf::as_path).chain(report).chain(self.manifest.as_deref()) {
             files.add(path, self.force, Some(source))?;
         }
         Ok(files)
@@ -174,6 +196,17 @@ impl Opts {
             return Err(error.with_hint("choose one with `-p`"));
         };
         io::write_stdout(|stdout| output.write_to(stdout))
+    }
+}
+
+/// Says which results are no longer what the program computed.
+fn tell_replaced(split: &Split<'_>) {
+    for output in &split.report.outputs {
+        let callbacks = output.levels.iter().flat_map(|level| &level.callbacks);
+        for callback in callbacks.filter(|callback| callback.replaces_results) {
+            let (kind, name, policy) = (callback.kind, &callback.name, &callback.policy);
+            errors::note(&format!("on `{}` the results of {kind} callback `{name}` are replaced (`{policy}`)", output.platform));
+        }
     }
 }
 
@@ -199,9 +232,11 @@ fn table(split: &Split<'_>, paths: &[PathBuf]) -> String {
         Some(bytes) => format!("{}{}", if bytes < 0 { "-" } else { "" }, number(bytes.unsigned_abs())),
     };
     let is_saving = split.report.outputs.iter().any(|output| output.location_bytes_saved.is_some());
+    let has_callbacks = split.report.outputs.iter().flat_map(|output| &output.levels).any(|level| !level.callbacks.is_empty());
     let mut table = Table::new(0, &[1, 3, 4, 5]);
     let saved_title = if is_saving { "saved on locations" } else { "" };
-    table.row(["platform", "operations", "", "bytes", saved_title, "cases resolved", "output"].map(str::to_owned));
+    let callbacks_title = if has_callbacks { "callbacks" } else { "" };
+    table.row(["platform", "operations", "", "bytes", saved_title, "cases resolved", callbacks_title, "output"].map(str::to_owned));
     for (output, path) in split.report.outputs.iter().zip(paths) {
         let before: usize = output.levels.iter().map(|level| level.operations_before).sum();
         let after: usize = output.levels.iter().map(|level| level.operations).sum();
@@ -213,8 +248,24 @@ fn table(split: &Split<'_>, paths: &[PathBuf]) -> String {
             number(output.bytes),
             saved(output),
             number(cases as u64),
+            callbacks(output),
             path.display().to_string(),
         ]);
     }
     table.text()
+}
+
+/// How many calls of callbacks became what: `3 lowered, 1 stripped`.
+fn callbacks(output: &OutputReport) -> String {
+    let sum = |count: fn(&Changes) -> usize| output.levels.iter().map(|level| count(&level.changes)).sum::<usize>();
+    let calls: usize = output.levels.iter().flat_map(|level| &level.callbacks).map(|callback| callback.calls).sum();
+    let changed = [
+        (sum(|changes| changes.callbacks_lowered), "lowered"),
+        (sum(|changes| changes.callbacks_retargeted), "retargeted"),
+        (sum(|changes| changes.callbacks_stripped), "stripped"),
+        (sum(|changes| changes.callbacks_stubbed), "stubbed"),
+    ];
+    let kept = calls.saturating_sub(changed.iter().map(|(count, _)| count).sum());
+    let counts = changed.into_iter().chain([(kept, "kept")]).filter(|(count, _)| *count > 0);
+    counts.map(|(count, what)| format!("{} {what}", number(count as u64))).collect::<Vec<_>>().join(", ")
 }

@@ -1,6 +1,6 @@
 //! Integers in tensors: their types, the constants that hold one, and how they are made.
 
-use super::{Definition, Op, OpSpec, Session, Type, Value};
+use super::{Attribute, Definition, Op, OpSpec, Session, Type, Value};
 use crate::bytecode::{Bytes, Code, Entry, Field, TypeId, code, dialect};
 
 /// The elements of a tensor of integers or booleans.
@@ -119,11 +119,54 @@ pub fn make_constant<'s>(session: &'s Session<'_>, of: Type<'s>, value: i64, pos
     let fields = [Field::Type(session.type_id(made).ok()?), Field::Blob(Bytes(bytes.into()))];
     let (_, attribute) = session.add_attribute(Entry::new(dialect::VHLO, code::vhlo::TENSOR, fields));
     let position = top_of_scope(position)?;
+    let constant = constant_at(session, made, attribute, position, !is_builtin)?;
+    if !is_builtin {
+        return Some(constant.result(0));
+    }
+    let spec = OpSpec {
+        name: b"builtin.unrealized_conversion_cast",
+        location: session.unknown_location(),
+        operands: &[constant.result(0)],
+        results: &[of],
+        attributes: &[],
+        regions: 0,
+    };
+    let cast = spec.create()?;
+    cast.insert_before(position);
+    Some(cast.result(0))
+}
+
+/// Makes a constant of a static tensor type of vhlo, whose every element has the bytes `element`, for use at `position`. It stands where
+/// [`make_constant`] puts constants. A boolean is 0 or 1.
+pub fn make_splat<'s>(session: &'s Session<'_>, of: Type<'s>, element: Vec<u8>, position: Op<'s>) -> Option<Value<'s>> {
+    let id = session.type_id(of).ok()?;
+    let (shape, element_type) = session.tables().tensor(id)?;
+    let count = shape.iter().try_fold(1u64, |count, dimension| count.checked_mul(u64::try_from(*dimension).ok()?))?;
+    let is_bool = session.tables().r#type(element_type).is(dialect::VHLO, code::vhlo::BOOL_TYPE);
+    let bytes = match (count, &element[..]) {
+        (0, _) => Vec::new(),
+        // One boolean is a 1, more of them are the splat byte.
+        (2.., [value]) if is_bool => vec![0u8.wrapping_sub(*value)],
+        _ => element,
+    };
+    let (_, attribute) =
+        session.add_attribute(Entry::new(dialect::VHLO, code::vhlo::TENSOR, [Field::Type(id), Field::Blob(Bytes(bytes.into()))]));
+    Some(constant_at(session, of, attribute, top_of_scope(position)?, true)?.result(0))
+}
+
+/// A constant before `position`; one that stands at the top already may be used again.
+fn constant_at<'s>(
+    session: &'s Session<'_>,
+    made: Type<'s>,
+    attribute: Attribute<'s>,
+    position: Op<'s>,
+    may_reuse: bool,
+) -> Option<Op<'s>> {
     let is_equal = |operation: &Op<'s>| operation.attribute("value") == Some(attribute) && operation.result(0).r#type() == made;
     let leading =
         std::iter::successors(Some(position), |operation| operation.next()).take_while(|operation| operation.is("vhlo.constant_v1"));
-    if let Some(constant) = leading.into_iter().find(is_equal).filter(|_| !is_builtin) {
-        return Some(constant.result(0));
+    if let Some(constant) = leading.into_iter().find(is_equal).filter(|_| may_reuse) {
+        return Some(constant);
     }
     let spec = OpSpec {
         name: b"vhlo.constant_v1",
@@ -135,13 +178,7 @@ pub fn make_constant<'s>(session: &'s Session<'_>, of: Type<'s>, value: i64, pos
     };
     let constant = spec.create()?;
     constant.insert_before(position);
-    if !is_builtin {
-        return Some(constant.result(0));
-    }
-    let name = b"builtin.unrealized_conversion_cast";
-    let cast = OpSpec { name, operands: &[constant.result(0)], results: &[of], attributes: &[], ..spec }.create()?;
-    cast.insert_before(position);
-    Some(cast.result(0))
+    Some(constant)
 }
 
 /// The first operation of the function, or of the isolated operation, around a place.

@@ -31,6 +31,9 @@ pub fn drop_arguments<'s>(program: &Program<'s, '_>, function: Op<'s>, positions
     let (inputs, results) = signature(function)?;
     let inputs = without(inputs, positions);
     function.set_attribute("function_type", factory.type_attribute(factory.function_type(&inputs, &results)));
+    if positions.is_empty() {
+        return Ok(());
+    }
     if let Some(dictionaries) = function.attribute("arg_attrs").and_then(Attribute::as_array) {
         let left = without(dictionaries, positions);
         if left.is_empty() {
@@ -41,6 +44,28 @@ pub fn drop_arguments<'s>(program: &Program<'s, '_>, function: Op<'s>, positions
     }
     let block = body(function).ok_or_else(|| Error::bug("a function without a body"))?;
     positions.iter().rev().for_each(|position| block.erase_argument(*position));
+    Ok(())
+}
+
+/// Drops the results of a function at `positions`, which ascend: from its terminator, its type and its result attributes. What calls it is not changed.
+pub fn drop_results<'s>(program: &Program<'s, '_>, function: Op<'s>, positions: &[usize]) -> Result<()> {
+    if positions.is_empty() {
+        return Ok(());
+    }
+    let factory = program.session.factory();
+    let (inputs, results) = signature(function)?;
+    let results = without(results, positions);
+    function.set_attribute("function_type", factory.type_attribute(factory.function_type(&inputs, &results)));
+    if let Some(dictionaries) = function.attribute("res_attrs").and_then(Attribute::as_array) {
+        let left = without(dictionaries, positions);
+        if left.is_empty() {
+            function.remove_attribute("res_attrs");
+        } else {
+            function.set_attribute("res_attrs", factory.array(&left));
+        }
+    }
+    let terminator = body(function).and_then(Block::last).ok_or_else(|| Error::bug("a function without a body"))?;
+    terminator.set_operands(&without(terminator.operands().collect(), positions));
     Ok(())
 }
 

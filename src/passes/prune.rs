@@ -76,7 +76,7 @@ fn holds_only_removable(program: &Program<'_, '_>, operation: Op<'_>) -> bool {
     })
 }
 
-fn has_side_effect(program: &Program<'_, '_>, operation: Op<'_>) -> bool {
+pub(super) fn has_side_effect(program: &Program<'_, '_>, operation: Op<'_>) -> bool {
     let Some(attribute) = operation.attribute("has_side_effect") else { return true };
     let Ok(id) = program.session.attribute_id(attribute) else { return true };
     let tables = program.session.tables();

@@ -1,0 +1,59 @@
+//! What becomes of callbacks: the options of every verb that treats them.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use jaxprism::callbacks::{CallbackOptions, Policies, Policy, Rule, Table};
+use jaxprism::error::{Error, Result};
+
+use super::io::quoted;
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Callbacks")]
+pub struct CallbackOpts {
+    /// The policy of the callbacks of that name; may be repeated. NAME may hold `*` and `?`. Policies: `lower`, `keep`, `strip`, `stub:zeros`, `stub:nan`,
+    /// `stub:operand:K`, `stub:alias`, `host`, `unpartition`, `ffi:TARGET`, `refuse`
+    #[arg(long = "callback", value_name = "[PLATFORM:]NAME=POLICY", value_parser = parse::<Rule>)]
+    rules: Vec<Rule>,
+
+    /// The policy of all other callbacks [default: lower]
+    #[arg(long, value_name = "POLICY", value_parser = parse::<Policy>)]
+    callbacks: Option<Policy>,
+
+    /// The policy of callbacks without a rule that the platform cannot run [default: that of `--callbacks`; `lower` then refuses]
+    #[arg(long, value_name = "POLICY", value_parser = parse::<Policy>)]
+    on_unsupported: Option<Policy>,
+
+    /// Add the platforms and targets of this file to the table of what callbacks are lowered to; see docs/callbacks.md
+    #[arg(long, value_name = "FILE")]
+    table: Option<PathBuf>,
+}
+
+/// Reads a value of the library from an argument, hint included.
+pub fn parse<T: std::str::FromStr<Err = Error>>(text: &str) -> std::result::Result<T, String> {
+    text.parse().map_err(|error: Error| {
+        let causes: String = error.causes().map(|cause| format!(": {cause}")).collect();
+        let hint = error.hint().map_or_else(String::new, |hint| format!("; {hint}"));
+        format!("{error}{causes}{hint}")
+    })
+}
+
+impl CallbackOpts {
+    /// What the library is asked for.
+    pub fn options(&self) -> Result<CallbackOptions> {
+        let mut policies = Policies::default().rules(self.rules.iter().cloned());
+        if let Some(policy) = &self.callbacks {
+            policies = policies.otherwise(policy.clone());
+        }
+        if let Some(policy) = &self.on_unsupported {
+            policies = policies.on_unsupported(policy.clone());
+        }
+        let mut table = Table::default();
+        if let Some(path) = &self.table {
+            let failed = |error: std::io::Error| Error::io(format!("cannot read {}", quoted(path)), &error);
+            let text = std::fs::read_to_string(path).map_err(failed)?;
+            table = table.with_user_file(&text).map_err(|error| error.context(format!("cannot read {}", quoted(path))))?;
+        }
+        Ok(CallbackOptions::new(policies, table))
+    }
+}

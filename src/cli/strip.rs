@@ -1,0 +1,74 @@
+//! `jaxprism strip`: an export without its callbacks.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use jaxprism::callbacks::{Policies, Policy, Rule};
+use jaxprism::error::{Error, Result};
+
+use super::callback_options::parse;
+use super::files::Files;
+use super::io::{self, Input, is_dash};
+use super::{errors, refuse_arguments};
+
+const EXAMPLES: &str = "\
+Examples:
+  jaxprism strip debug.jax_exported -o release.jax_exported
+  jaxprism strip debug.jax_exported -o release.jax_exported --callback 'lookup=stub:zeros'
+  jaxprism strip debug.jax_exported -o release.jax_exported --callback 'metrics.*=keep'";
+
+/// Take the callbacks out of an export
+///
+/// Debug prints and other callbacks without results go, with the tokens that ordered them, the effects that the export lists for them, and what was computed
+/// for them alone, at every level of the vector-Jacobian products. Platforms stay as they are. A callback whose results are used needs a policy of its own.
+#[derive(Debug, Args)]
+#[command(after_help = super::after_help(EXAMPLES))]
+pub struct Opts {
+    /// The export; `-` or nothing is standard input
+    #[arg(value_name = "IN")]
+    input: Option<PathBuf>,
+
+    /// Where to write; `-` is standard output
+    #[arg(short, long, value_name = "OUT")]
+    output: PathBuf,
+
+    /// The policy of the callbacks of that name; may be repeated. NAME may hold `*` and `?`. Policies: `strip`, `stub:zeros`, `stub:nan`, `stub:operand:K`,
+    /// `stub:alias`, `keep`
+    #[arg(long = "callback", value_name = "NAME=POLICY", value_parser = parse::<Rule>)]
+    rules: Vec<Rule>,
+
+    /// Replace a file that exists; never the input
+    #[arg(long)]
+    force: bool,
+}
+
+impl Opts {
+    /// Reads, strips, writes.
+    pub fn run(&self) -> Result<ExitCode> {
+        let is_to_stdout = is_dash(&self.output);
+        if is_to_stdout && std::io::stdout().is_terminal() {
+            refuse_arguments("an export is binary and would garble the terminal; redirect standard output, or name a file");
+        }
+        let input = Input::read(self.input.as_deref())?;
+        let failed = |error: Error| error.context(format!("cannot strip {}", input.name()));
+        let policies = Policies::default().otherwise(Policy::Strip).rules(self.rules.iter().cloned());
+        let stripped = jaxprism::strip(&input, &policies).map_err(failed)?;
+        if stripped.levels.iter().all(|level| level.callbacks.is_empty()) {
+            errors::note(&format!("{} has no callbacks that can be stripped", input.name()));
+        }
+        for callback in stripped.levels.iter().flat_map(|level| &level.callbacks).filter(|callback| callback.replaces_results) {
+            errors::note(&format!("the results of {} callback `{}` are replaced (`{}`)", callback.kind, callback.name, callback.policy));
+        }
+        if is_to_stdout {
+            let is_whole = io::write_stdout(|stdout| stripped.output.write_to(stdout))?;
+            return Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(2) });
+        }
+        let mut files = Files::default();
+        files.add(&self.output, self.force, Some(input.path().unwrap_or(Path::new("/dev/stdin"))))?;
+        files.write(0, |file| stripped.output.write_to(file))?;
+        files.commit()?;
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,109 @@
+#![doc = include_str!("lower_callbacks.md")]
+
+use super::placeholders::{Placeholder, fate, placeholders};
+use super::{Changes, Options, Pass};
+use crate::callbacks::{Kind, Lowering, Policy, Slots};
+use crate::error::{Error, Result};
+use crate::ir::Program;
+
+pub const PASS: Pass = Pass {
+    name: "lower-callbacks",
+    summary: "Make of callbacks what JAX would have emitted for the platform",
+    doc: include_str!("lower_callbacks.md"),
+    in_split: false,
+    run,
+};
+
+/// Calls that an error lists.
+const LISTED: usize = 10;
+
+fn run(program: &Program<'_, '_>, options: &Options) -> Result<Changes> {
+    let Some(platform) = &options.platform else {
+        return Err(Error::refused("no platform to lower callbacks for was given"));
+    };
+    let mut changes = Changes::default();
+    let mut refused = Vec::new();
+    let mut ready = Vec::new();
+    for mut placeholder in placeholders(program)? {
+        let fate = fate(options, &placeholder.slot);
+        let lowering = match fate.policy {
+            Policy::Lower => fate.lowering,
+            Policy::Host | Policy::Unpartition => {
+                changes.callbacks_adapted += usize::from(adapt(program, &mut placeholder, fate.policy)?);
+                options.callbacks.table.lowering(&placeholder.slot, platform)
+            }
+            Policy::Ffi(target) => {
+                placeholder.retarget(program, target);
+                changes.callbacks_retargeted += 1;
+                continue;
+            }
+            Policy::Refuse => {
+                let why = match fate.lowering {
+                    Lowering::Impossible(why) => why,
+                    _ => "its policy is `refuse`".to_owned(),
+                };
+                refused.push((placeholder, why));
+                continue;
+            }
+            // They keep their numbers.
+            _ => Lowering::HostTransfer,
+        };
+        match lowering {
+            Lowering::Impossible(why) => refused.push((placeholder, why)),
+            lowering => ready.push((placeholder, lowering)),
+        }
+    }
+    if !refused.is_empty() {
+        return Err(refusal(program, &refused, platform.as_str()));
+    }
+    let mut slots = Slots::default();
+    for (placeholder, lowering) in ready {
+        let number = slots.add(placeholder.slot.key().clone())?;
+        if let Lowering::Target(target) = lowering {
+            placeholder.check(program)?;
+            placeholder.lower(program, &target, number as u64)?;
+            changes.callbacks_lowered += 1;
+        }
+    }
+    Ok(changes)
+}
+
+/// Makes a callback one that more platforms run. Returns false if it is one already.
+fn adapt<'s>(program: &Program<'s, '_>, placeholder: &mut Placeholder<'s>, policy: &Policy) -> Result<bool> {
+    let slot = match policy {
+        Policy::Host if placeholder.slot.kind() == Kind::Buffer => {
+            let slot = placeholder.slot.to_host(placeholder.has_side_effect(program), &placeholder.aliases_of_arrays(program))?;
+            placeholder.drop_aliases(program);
+            slot
+        }
+        Policy::Unpartition if placeholder.slot.meta().partitioned => placeholder.slot.to_unpartitioned()?,
+        _ => return Ok(false),
+    };
+    placeholder.set_slot(program, slot);
+    Ok(true)
+}
+
+/// Names each call that was refused, and the ways out.
+fn refusal(program: &Program<'_, '_>, refused: &[(Placeholder<'_>, String)], platform: &str) -> Error {
+    let mut lines: Vec<String> = Vec::new();
+    for (placeholder, why) in refused.iter().take(LISTED) {
+        lines.push(format!("{}: {why}\n  {}", placeholder.slot, placeholder.place(program)));
+    }
+    if refused.len() > LISTED {
+        lines.push(format!("and {} more", refused.len() - LISTED));
+    }
+    let slot = refused.first().map(|(placeholder, _)| &placeholder.slot);
+    let name = slot.map_or("NAME", |slot| slot.name());
+    let mut ways = Vec::new();
+    match slot.map(|slot| (slot.kind(), slot.meta().partitioned)) {
+        Some((Kind::Buffer, _)) => ways.push(format!("`--callback '{platform}:{name}=host'` runs it as a host callback")),
+        Some((_, true)) => ways.push(format!("`--callback '{platform}:{name}=unpartition'` runs it once for all shards")),
+        _ => {}
+    }
+    let has_results = slot.is_some_and(|slot| !slot.meta().results.is_empty());
+    let removal = if has_results { "stub:zeros" } else { "strip" };
+    let effect = if has_results { "replaces its results" } else { "removes it" };
+    ways.push(format!("`--callback '{platform}:{name}={removal}'` {effect}"));
+    ways.push("`keep` leaves it to be bound when the file is loaded".to_owned());
+    Error::refused(lines.join("\n")).with_hint(ways.join(", "))
+}
