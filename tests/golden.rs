@@ -83,7 +83,8 @@ fn cases(file: &Path) -> Result<Vec<Case>, String> {
             (_, Some(rest)) => (true, rest),
             (None, None) => continue,
         };
-        let (name, command) = rest.strip_prefix('[').and_then(|rest| rest.split_once("]: ")).ok_or_else(|| format!("not a case: {line}"))?;
+        let (name, command) =
+            rest.strip_prefix('[').and_then(|rest| rest.split_once("]: ")).ok_or_else(|| format!("not a case: {line}"))?;
         if cases.iter().any(|case| case.name == name) {
             return Err(format!("two cases are named `{name}`"));
         }
