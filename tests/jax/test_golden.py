@@ -1,4 +1,4 @@
-"""Golden files are what JAX takes for MLIR: inputs that run, and modules that are expected of them, parse and verify in jaxlib.
+"""Golden files are what JAX takes for MLIR: jaxlib parses and verifies inputs that run, and modules that come of them.
 
 What only jaxprism reads is left out: its own operations and attributes, constants that are elided or hashed, and
 canonical text, which writes the names in strings like symbols. So are operations that an older jaxlib does not know.
