@@ -130,6 +130,20 @@ mod golden_texts {
         golden("jaxprism.help", &room.run(&["--help"]).done());
         golden("split.help", &room.run(&["split", "--help"]).done());
         golden("info.help", &room.run(&["info", "--help"]).done());
+        golden("print.help", &room.run(&["print", "--help"]).done());
+        golden("opt.help", &room.run(&["opt", "--help"]).done());
+        golden("explain.help", &room.run(&["explain", "--help"]).done());
+    }
+
+    #[test]
+    fn explain_shows_the_documentation_of_a_pass() {
+        let room = Room::new();
+        for pass in &jaxprism::passes::PASSES {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/passes").join(pass.name.replace('-', "_")).with_extension("md");
+            assert_eq!(room.run(&["explain", pass.name]).done(), fs::read_to_string(path).unwrap(), "{}", pass.name);
+        }
+        let run = room.refused(&["explain", "no-such-pass"]);
+        assert!(run.status == 2 && run.stderr.contains("`fold-cases`"), "{}", run.stderr);
     }
 
     #[test]
@@ -362,6 +376,18 @@ mod refusals {
     }
 
     #[test]
+    fn outputs_of_opt_that_exist_or_are_the_input() {
+        let room = Room::new();
+        fs::write(room.path("mine.mlir"), "mine").unwrap();
+        let run = room.refused(&["opt", "model.jax_exported", "-o", "mine.mlir"]);
+        assert!(run.status == 1 && run.stderr.contains("0: it exists\n"), "{}", run.stderr);
+        let run = room.refused(&["opt", "model.jax_exported", "--force", "-o", "model.jax_exported"]);
+        assert!(run.status == 1 && run.stderr.contains("0: it is the input\n"), "{}", run.stderr);
+        assert_eq!(fs::read(room.path("model.jax_exported")).unwrap(), export(DEMO));
+        assert_eq!(fs::read(room.path("mine.mlir")).unwrap(), b"mine");
+    }
+
+    #[test]
     fn two_outputs_of_one_name() {
         let room = Room::new();
         let run = room.refused(&["split", "model.jax_exported", "-o", "x/{stem}"]);
@@ -417,6 +443,13 @@ mod refusals {
             &["split", "model.jax_exported", "--unknown"],
             &["info", "a", "b"],
             &["unknown"],
+            &["print", "model.jax_exported", "--canonical", "--locations"],
+            &["print", "model.jax_exported", "--constants", "many"],
+            &["opt", "model.jax_exported", "--list-passes"],
+            &["opt", "model.jax_exported", "--pass", "unknown"],
+            &["opt", "model.jax_exported", "--pass", "prune=cpu"],
+            &["opt", "model.jax_exported", "--pass", "resolve-platform=cpu", "--platform", "tpu"],
+            &["opt", "model.jax_exported", "--print-ir-after", "unknown"],
         ] {
             assert_eq!(room.refused(arguments).status, 2, "{arguments:?}");
         }
