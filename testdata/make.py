@@ -4,8 +4,8 @@
 
 Run it once per JAX version to add. The files are kept forever, and are the same on every machine: the names of source files are reduced to
 their last part; line numbers stay, so a change to this file changes what it makes. Old versions also need flatbuffers and absl-py. Programs
-that a version of JAX cannot export are left out, with the reason. Programs with callbacks need the Python package of this repository and what
-`tests/jax` knows of JAX; they work since JAX 0.6.
+that a version of JAX cannot export are left out, with the reason. Programs with callbacks need the Python package of this repository and
+what `tests/jax` knows of JAX; they work since JAX 0.6.
 """
 
 import os
