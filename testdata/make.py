@@ -214,7 +214,7 @@ def calls_python(shape, *, buffers=True):
 
     def run(x):
         still = lax.stop_gradient(x)
-        total, _ = lax.scan(step, f32(0), sine(x))
+        total, _ = lax.scan(step, f32(0), sine(sine(x)))
         total += io_callback(draw, like(still), still).sum()
         total += lax.platform_dependent(still, cuda=lambda x: jax.pure_callback(warm_up, like(x), x), default=jnp.negative).sum()
         if buffers:
