@@ -597,7 +597,8 @@ fn info_lists_the_cases_that_split_resolves() {
             continue;
         }
         let info: Value = serde_json::from_str(&room.run(&["info", "--json", path]).done()).unwrap();
-        let report: Value = serde_json::from_str(&room.run(&["split", path, "--force", "-o", ".", "--report", "-"]).done()).unwrap();
+        let report: Value =
+            serde_json::from_str(&room.run(&["split", path, "--callbacks", "keep", "--force", "-o", ".", "--report", "-"]).done()).unwrap();
         for output in report["outputs"].as_array().unwrap() {
             for (resolved, shown) in output["levels"].as_array().unwrap().iter().zip(info["levels"].as_array().unwrap()) {
                 let cases = shown["module"]["platform_cases"].as_array().unwrap().iter();
