@@ -15,7 +15,7 @@ mod write;
 
 use std::borrow::Cow;
 
-pub(crate) use tables::find_entry_row;
+pub(crate) use tables::{find_entry_row, op_row_named};
 pub use tables::{AttributeId, Bytes, Code, DialectId, Entry, Field, OpName, OpNameId, OpRow, Tables, TypeId, dialect};
 /// For tests that encode in other ways than ours.
 #[doc(hidden)]

@@ -377,6 +377,11 @@ impl<'a> Tables<'a> {
         check::entry(entry, is_type, self)
     }
 
+    /// Checks that no chain of entries that name one another is longer than the reader takes.
+    pub(crate) fn check_depth(&self) -> Result<()> {
+        check::depth(self)
+    }
+
     /// The operation name, made where there is none.
     pub fn intern_op_name(&mut self, dialect: DialectId, name: Cow<'a, [u8]>, registered: bool) -> OpNameId {
         let row = op_row(dialect, &name);
@@ -460,6 +465,13 @@ fn op_row(dialect: DialectId, name: &[u8]) -> Option<&'static OpRow> {
         _ => return None,
     };
     rows.binary_search_by_key(&name, |row| row.name.as_bytes()).ok().map(|index| &rows[index])
+}
+
+/// What is known about an operation, by its name with the dialect.
+pub(crate) fn op_row_named(name: &str) -> Option<&'static OpRow> {
+    let (dialect, name) = name.split_once('.')?;
+    let dialect = dialect::NAMES.iter().position(|known| *known == dialect.as_bytes())?;
+    op_row(DialectId(dialect as u32), name.as_bytes())
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use crate::bytecode::{
 use crate::error::{Error, Result};
 use canonical::Names;
 use locations::Locations;
+pub(super) use locations::NAMELESS;
 
 /// The name of the module's attribute that holds the producer, where it is not the newest.
 pub(super) const PRODUCER_ATTRIBUTE: &str = "jaxprism.producer";
@@ -69,12 +70,10 @@ impl TextOptions {
 /// - [`crate::ErrorKind::Unsupported`]: attributes name one another so often that their text would not end.
 /// - [`crate::ErrorKind::Io`]: those of `out`.
 pub fn write_text(bytecode: &Bytecode<'_>, options: &TextOptions, out: &mut dyn Write) -> Result<()> {
-    // Real modules stay below ten entries for each item of theirs.
     let items = bytecode.tree.operations.len() + bytecode.tree.value_types.len() + bytecode.tree.operands.len();
-    let limit = 10_000_000 + 200 * items as u64;
     let names = if options.canonical { Names::canonical(bytecode) } else { Names::default() };
     let rename = |name: &[u8]| names.of(name);
-    let writer = Writer::new(&bytecode.tables, options.form, options.constants, limit).rename_symbols(&rename);
+    let writer = Writer::new(&bytecode.tables, options.form, options.constants, items).rename_symbols(&rename);
     let mut printer = Printer {
         bytecode,
         options,
@@ -82,8 +81,7 @@ pub fn write_text(bytecode: &Bytecode<'_>, options: &TextOptions, out: &mut dyn 
         names: &names,
         values: vec![Name::Unknown; bytecode.tree.value_types.len()],
         locations: Locations::default(),
-        next_result: 0,
-        next_argument: 0,
+        numbers: Numbers::default(),
         text: String::new(),
         out,
     };
@@ -132,6 +130,13 @@ enum Name {
     Part(u32, u32),
 }
 
+/// The numbers of the next names.
+#[derive(Clone, Copy, Default)]
+struct Numbers {
+    result: u32,
+    argument: u32,
+}
+
 struct Printer<'p, 'a> {
     bytecode: &'p Bytecode<'a>,
     options: &'p TextOptions,
@@ -139,8 +144,7 @@ struct Printer<'p, 'a> {
     names: &'p Names,
     values: Vec<Name>,
     locations: Locations,
-    next_result: u32,
-    next_argument: u32,
+    numbers: Numbers,
     text: String,
     out: &'p mut dyn Write,
 }
@@ -197,7 +201,8 @@ impl<'p, 'a> Printer<'p, 'a> {
         found.ok_or_else(|| {
             let names = bytecode.functions().filter_map(name_of).take(10).map(|name| format!("`{}`", String::from_utf8_lossy(name)));
             let names = names.collect::<Vec<_>>().join(", ");
-            Error::refused(format!("the module has no function `{name}`")).with_hint(format!("it has {names}"))
+            let hint = if names.is_empty() { "it has no functions".to_owned() } else { format!("it has {names}") };
+            Error::refused(format!("the module has no function `{name}`")).with_hint(hint)
         })
     }
 
@@ -210,11 +215,13 @@ impl<'p, 'a> Printer<'p, 'a> {
             "builtin.module" if place.indent == 0 => return self.builtin_module(operation, place),
             "vhlo.func_v1" => {
                 // What a name stands for ends with its function.
-                (self.next_result, self.next_argument) = (0, 0);
-                return match self.function_of(operation) {
-                    Some(function) => self.function(operation, &function, place),
-                    None => self.generic_function(operation, place),
-                };
+                let outer = std::mem::take(&mut self.numbers);
+                match self.function_of(operation) {
+                    Some(function) => self.function(operation, &function, place)?,
+                    None => self.generic_function(operation, place)?,
+                }
+                self.numbers = outer;
+                return Ok(());
             }
             _ => {}
         }
@@ -509,14 +516,20 @@ impl<'p, 'a> Printer<'p, 'a> {
         let is_in_one_region = !is_function && (place.is_in_one_region || regions.len() == 1);
         let inner = Place { indent: place.indent + 1, is_in_function: is_function, is_in_one_region };
         self.text.push_str(" (");
+        let outer = self.numbers;
         for (position, region) in regions.iter().enumerate() {
             self.text.push_str(if position > 0 { ", {\n" } else { "{\n" });
+            // Names end with their region, so that what changes in one renames nothing behind it.
+            self.numbers = outer;
             for (number, block) in tree.blocks_of(region).iter().enumerate() {
-                self.block(block, number, inner, number == 0 && block.arguments.len == 0)?;
+                // Nothing in the braces would be no block at all.
+                let is_bare = number == 0 && block.arguments.len == 0 && block.first < block.end;
+                self.block(block, number, inner, is_bare)?;
             }
             self.indent(place.indent);
             self.text.push('}');
         }
+        self.numbers = outer;
         self.text.push(')');
         Ok(())
     }
@@ -547,8 +560,8 @@ impl<'p, 'a> Printer<'p, 'a> {
 
     /// Names an argument of a block, and writes the name.
     fn argument(&mut self, value: ValueId) {
-        self.values[value.index()] = Name::Argument(self.next_argument);
-        self.next_argument += 1;
+        self.values[value.index()] = Name::Argument(self.numbers.argument);
+        self.numbers.argument += 1;
         self.value(value);
     }
 
@@ -558,8 +571,8 @@ impl<'p, 'a> Printer<'p, 'a> {
         if count == 0 {
             return;
         }
-        let number = self.next_result;
-        self.next_result += 1;
+        let number = self.numbers.result;
+        self.numbers.result += 1;
         for (part, value) in operation.results.range().enumerate() {
             self.values[value] = if count == 1 { Name::Result(number) } else { Name::Part(number, part as u32) };
         }

@@ -151,13 +151,16 @@ fn decode(bits: u64, exponent: u32, fraction: u32) -> f64 {
 /// The bits of the nearest float of a narrow IEEE format.
 fn encode(value: f64, exponent: u32, fraction: u32) -> u64 {
     let sign = u64::from(value.is_sign_negative()) << (exponent + fraction);
+    let infinity = ((1 << exponent) - 1) << fraction;
+    if !value.is_finite() {
+        return sign | infinity;
+    }
     let bias = (1 << (exponent - 1)) - 1;
     // The power of two of the last digit; below the smallest normal number it stays.
     let power = ((value.abs().to_bits() >> 52) as i32 - 1023).max(1 - bias);
     let digits = (value.abs() / 2f64.powi(power - fraction as i32)).round_ties_even() as u64;
     // Where rounding reaches the next power of two, the carry does what is needed.
     let magnitude = digits + (((power + bias - 1) as u64) << fraction);
-    let infinity = ((1 << exponent) - 1) << fraction;
     sign | magnitude.min(infinity)
 }
 
@@ -197,6 +200,7 @@ mod tests {
         assert_eq!(read_float("259.0", 8, 7), read_float("260.0", 8, 7));
         assert_eq!(read_float("65519.0", 5, 10), Some(0x7BFF));
         assert_eq!(read_float("65520.0", 5, 10), Some(0x7C00));
+        assert_eq!(read_float("-1.0e999", 5, 10), Some(0xFC00));
         assert_eq!(read_float("inf", 8, 23), None);
     }
 

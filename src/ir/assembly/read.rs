@@ -1,6 +1,7 @@
 //! Text → entries.
 
 use super::number::{Element, read_float};
+use super::super::entries::OWN_DIALECT;
 use super::syntax::{self, ELEMENT_TYPES, Enumeration, Syntax};
 use super::write::MOST_DIMENSIONS;
 use crate::bytecode::{AttributeId, Bytes, Code, DialectId, Entry, Field, Kind, Tables, TypeId, code, dialect, find_entry_row};
@@ -175,8 +176,7 @@ impl<'t, 'x, 'a> Reader<'t, 'x, 'a> {
     fn of_dialect(&mut self, is_type: bool) -> Result<Entry<'a>> {
         let start = self.at;
         let name = self.word()?;
-        if let Some((dialect, "entry")) = name.split_once('.').filter(|(dialect, _)| *dialect == super::super::OWN_DIALECT) {
-            let _ = dialect;
+        if name.split_once('.') == Some((OWN_DIALECT, "entry")) {
             return self.fields(is_type);
         }
         if !name.contains('.') {
@@ -347,19 +347,24 @@ impl<'t, 'x, 'a> Reader<'t, 'x, 'a> {
 
     /// The bytes of elements, up to `end`.
     fn elements(&mut self, shape: &[i64], element: Element, is_complex: bool, end: usize) -> Result<Vec<u8>> {
-        self.skip_space();
+        let at_end = |this: &mut Self| {
+            this.skip_space();
+            if this.at == end { Ok(()) } else { Err(this.expected("`>`")) }
+        };
         if self.peeks(b'"') {
-            return self.hexadecimal();
+            let bytes = self.hexadecimal()?;
+            return at_end(self).map(|()| bytes);
         }
         if self.at >= end {
             return Ok(Vec::new());
         }
+        if self.takes_word("hash") {
+            let error = self.error("a constant of which only the hash is there".to_owned());
+            return Err(error.with_hint("canonical text is for comparing; print the module with `--constants all`"));
+        }
         let mut numbers = Vec::new();
         let dimensions = self.nested(element, is_complex, &mut numbers, 0)?;
-        self.skip_space();
-        if self.at != end {
-            return Err(self.expected("`>`"));
-        }
+        at_end(self)?;
         if !dimensions.is_empty() && dimensions != shape {
             return Err(self.error(format!("the elements make a shape {dimensions:?}, the type says {shape:?}")));
         }

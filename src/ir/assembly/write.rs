@@ -37,9 +37,12 @@ pub struct Writer<'t, 'a> {
     form: Form,
     constants: Constants,
     rename: Option<Rename<'t>>,
-    /// Entries that may still be written. They can name one another exponentially often.
+    /// Entries that may still be written. They can name one another exponentially often, and each can be large.
     left: u64,
 }
+
+/// As many bytes of an entry's own count as much as an entry.
+const BYTES_OF_AN_ENTRY: u64 = 64;
 
 /// What an entry's own spelling cannot say.
 struct Lossy;
@@ -52,9 +55,13 @@ const MOST_NUMBERS: u64 = 100;
 pub(super) const MOST_DIMENSIONS: usize = 64;
 
 impl<'t, 'a> Writer<'t, 'a> {
-    /// A writer of at most `limit` entries.
-    pub fn new(tables: &'t Tables<'a>, form: Form, constants: Constants, limit: u64) -> Self {
-        Self { tables, form, constants, rename: None, left: limit }
+    /// A writer for a module of so many items: operations, values, operands. It writes no more than real modules need.
+    pub fn new(tables: &'t Tables<'a>, form: Form, constants: Constants, items: usize) -> Self {
+        // Real modules stay below ten entries for each item of theirs, and name large ones once.
+        let bytes = |entry: &Entry<'_>| entry.bytes().map_or(0, |bytes| bytes.0.len() as u64);
+        let bytes: u64 = (0..tables.attribute_count()).map(|id| bytes(tables.attribute(AttributeId(id as u32)))).sum();
+        let left = 2_000_000 + 200 * items as u64 + 4 * (bytes / BYTES_OF_AN_ENTRY);
+        Self { tables, form, constants, rename: None, left }
     }
 
     /// Lets other names stand for those of symbols.
@@ -73,8 +80,8 @@ impl<'t, 'a> Writer<'t, 'a> {
     /// # Errors
     /// [`crate::ErrorKind::Unsupported`] when the limit is reached: attributes name one another so often that their text has no end.
     pub fn attribute(&mut self, out: &mut String, id: AttributeId) -> Result<()> {
-        self.spend()?;
         let entry = self.tables.attribute(id);
+        self.spend(entry)?;
         let start = out.len();
         match self.plain_attribute(out, entry)? {
             Ok(()) => Ok(()),
@@ -91,8 +98,8 @@ impl<'t, 'a> Writer<'t, 'a> {
     /// # Errors
     /// As [`Writer::attribute`].
     pub fn r#type(&mut self, out: &mut String, id: TypeId) -> Result<()> {
-        self.spend()?;
         let entry = self.tables.r#type(id);
+        self.spend(entry)?;
         let start = out.len();
         match self.plain_type(out, entry)? {
             Ok(()) => Ok(()),
@@ -104,10 +111,34 @@ impl<'t, 'a> Writer<'t, 'a> {
         }
     }
 
-    fn spend(&mut self) -> Result<()> {
+    /// Writes an attribute field by field, whatever spelling it has.
+    ///
+    /// # Errors
+    /// As [`Writer::attribute`].
+    pub fn attribute_by_fields(&mut self, out: &mut String, id: AttributeId) -> Result<()> {
+        let entry = self.tables.attribute(id);
+        self.spend(entry)?;
+        out.push('#');
+        self.fields(out, entry, false)
+    }
+
+    /// Writes a type field by field, whatever spelling it has.
+    ///
+    /// # Errors
+    /// As [`Writer::attribute`].
+    pub fn type_by_fields(&mut self, out: &mut String, id: TypeId) -> Result<()> {
+        let entry = self.tables.r#type(id);
+        self.spend(entry)?;
+        out.push('!');
+        self.fields(out, entry, true)
+    }
+
+    /// Takes an entry from the limit, and its bytes should they be many.
+    fn spend(&mut self, entry: &Entry<'_>) -> Result<()> {
+        let bytes = entry.bytes().map_or(0, |bytes| bytes.0.len() as u64);
         self.left = self
             .left
-            .checked_sub(1)
+            .checked_sub(1 + bytes / BYTES_OF_AN_ENTRY)
             .ok_or_else(|| Error::unsupported("the attributes of the module name one another so often that their text would not end"))?;
         Ok(())
     }
@@ -171,21 +202,21 @@ impl<'t, 'a> Writer<'t, 'a> {
 
     /// A builtin dictionary, if its keys are in the order in which MLIR keeps them.
     fn dictionary(&mut self, out: &mut String, items: &'t [Field<'a>]) -> Result<Plain> {
-        let mut previous: Option<&[u8]> = None;
+        let pair = |pair: &[Field<'_>]| match pair {
+            [Field::Attribute(key), Field::Attribute(value)] => Some((self.builtin_string(*key)?, *value)),
+            _ => None,
+        };
+        let Some(pairs) = items.chunks(2).map(pair).collect::<Option<Vec<_>>>() else { return Ok(Err(Lossy)) };
+        let are_names = pairs.iter().all(|(key, _)| !key.is_empty() && std::str::from_utf8(key).is_ok());
+        if !are_names || !pairs.is_sorted_by(|(a, _), (b, _)| a < b) {
+            return Ok(Err(Lossy));
+        }
         out.push('{');
-        for pair in items.chunks(2) {
-            let [Field::Attribute(key), Field::Attribute(value)] = pair else { return Ok(Err(Lossy)) };
-            let Some(key) = self.builtin_string(*key) else { return Ok(Err(Lossy)) };
-            if key.is_empty() || std::str::from_utf8(key).is_err() || previous.is_some_and(|previous| previous >= key) {
-                return Ok(Err(Lossy));
-            }
-            if previous.is_some() {
-                out.push_str(", ");
-            }
+        for (position, (key, value)) in pairs.into_iter().enumerate() {
+            out.push_str(if position > 0 { ", " } else { "" });
             identifier(out, key);
             out.push_str(" = ");
-            self.attribute(out, *value)?;
-            previous = Some(key);
+            self.attribute(out, value)?;
         }
         out.push('}');
         Ok(Ok(()))

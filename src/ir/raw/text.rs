@@ -41,10 +41,10 @@ pub fn position(location: melior::ir::Location<'_>) -> Option<(u32, u32)> {
 }
 
 impl<'s> Attribute<'s> {
-    /// The dialect of an attribute that MLIR does not know, and its text.
+    /// The dialect of an attribute that MLIR does not know, and its text. `None` also if it has a type behind it, as in `#d.x<…> : i32`.
     pub fn as_opaque(self) -> Option<(&'s [u8], &'s [u8])> {
         unsafe {
-            mlirAttributeIsAOpaque(self.raw)
+            (mlirAttributeIsAOpaque(self.raw) && mlirTypeIsANone(mlirAttributeGetType(self.raw)))
                 .then(|| (bytes_of(mlirOpaqueAttrGetDialectNamespace(self.raw)), bytes_of(mlirOpaqueAttrGetData(self.raw))))
         }
     }
@@ -132,7 +132,6 @@ impl<'s> Type<'s> {
                     if mlirShapedTypeIsDynamicDim(self.raw, index) { i64::MIN } else { mlirShapedTypeGetDimSize(self.raw, index) }
                 };
                 let encoding = Attribute::some(mlirRankedTensorTypeGetEncoding(self.raw));
-                let encoding = encoding.filter(|encoding| !mlirAttributeIsAUnit(encoding.raw));
                 ((0..rank as isize).map(dimension).collect(), Type::new(mlirShapedTypeGetElementType(self.raw)), encoding)
             })
         }
