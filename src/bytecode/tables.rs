@@ -372,7 +372,10 @@ impl<'a> Tables<'a> {
     }
 
     /// Checks an entry that was not read from bytecode: that it has the fields of its row, and values that the format allows.
-    pub(crate) fn check(&self, entry: &Entry<'_>, is_type: bool) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Format`] if not.
+    pub fn check(&self, entry: &Entry<'_>, is_type: bool) -> Result<()> {
         check::fields(entry, is_type, self)?;
         check::entry(entry, is_type, self)
     }

@@ -24,16 +24,16 @@ pub fn parse(source: &str, file: &str) -> Result<Bytecode<'static>> {
     let module = raw::parse(session.context(), source).ok_or_else(|| not_mlir(&session))?;
     // The module is freed with this, after everything below looked at it.
     let _owner = module.into_module().ok_or_else(|| Error::format("the text holds no module"))?;
-    if let Some(producer) = module.attribute(text::PRODUCER_ATTRIBUTE).and_then(Attribute::as_string) {
-        if producer.contains(&0) {
-            return Err(Error::format(format!("`{}` holds a zero byte", text::PRODUCER_ATTRIBUTE)));
-        }
+    if let Some(producer) = module.attribute(text::PRODUCER_ATTRIBUTE) {
+        let producer = producer.as_string().filter(|producer| !producer.contains(&0));
+        let producer = producer.ok_or_else(|| Error::format(format!("`{}` is no string without zero bytes", text::PRODUCER_ATTRIBUTE)))?;
         empty.producer = producer.to_vec().into();
         module.remove_attribute(text::PRODUCER_ATTRIBUTE);
     }
-    if let Some(version) = module.attribute(text::VERSION_ATTRIBUTE).and_then(Attribute::as_integer) {
-        let known = u64::try_from(version).ok().filter(|version| *version <= NEWEST_VERSION);
-        empty.version = known.ok_or_else(|| Error::unsupported(format!("bytecode version {version} is newer than {NEWEST_VERSION}")))?;
+    if let Some(version) = module.attribute(text::VERSION_ATTRIBUTE) {
+        let version = version.as_integer().and_then(|version| u64::try_from(version).ok()).filter(|version| *version <= NEWEST_VERSION);
+        let none = || Error::unsupported(format!("`{}` is no number from 0 to {NEWEST_VERSION}", text::VERSION_ATTRIBUTE));
+        empty.version = version.ok_or_else(none)?;
         module.remove_attribute(text::VERSION_ATTRIBUTE);
     }
     let use_orders = module.attribute(text::USE_ORDERS_ATTRIBUTE).map(use_orders).transpose()?;
@@ -172,9 +172,12 @@ fn check_operation(program: &Program<'_, '_>, operation: Op<'_>) -> Result<()> {
 }
 
 impl<'a> Session<'a> {
-    /// The entry of an attribute that MLIR's parser made.
+    /// The entry of an attribute that MLIR's parser made. Those of all that it holds are there.
     pub(super) fn read_attribute(&self, attribute: Attribute<'_>) -> Result<AttributeId> {
         use code::builtin as b;
+        if let Some(text) = attribute.as_string() {
+            return Ok(self.add_string(text));
+        }
         let builtin = |code, fields: Vec<Field<'a>>| self.intern(Entry::new(dialect::BUILTIN, code, fields));
         if let Some((dialect, body)) = attribute.as_opaque() {
             let text = opaque('#', dialect, body);
@@ -256,7 +259,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The entry of a type that MLIR's parser made.
+    /// The entry of a type that MLIR's parser made. Those of all that it holds are there.
     pub(super) fn read_type(&self, of: Type<'_>) -> Result<TypeId> {
         use code::builtin as b;
         let builtin = |code, fields: Vec<Field<'a>>| Ok(self.tables_mut().intern_type(Entry::new(dialect::BUILTIN, code, fields)));

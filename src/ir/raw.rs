@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 use melior::Context;
 use mlir_sys::*;
 
-pub use text::{LocationKind, parse, position};
+pub use text::{LocationKind, Node, parse, position};
 
 macro_rules! handle {
     ($(#[$doc:meta])* $name:ident, $raw:ident) => {

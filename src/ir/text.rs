@@ -128,6 +128,10 @@ enum Name {
     Result(u32),
     /// One of several results.
     Part(u32, u32),
+    /// Used before its definition.
+    Early,
+    /// The same, by the number of the first result beside it.
+    EarlyPart(u32, u32),
 }
 
 /// The numbers of the next names.
@@ -560,8 +564,10 @@ impl<'p, 'a> Printer<'p, 'a> {
 
     /// Names an argument of a block, and writes the name.
     fn argument(&mut self, value: ValueId) {
-        self.values[value.index()] = Name::Argument(self.numbers.argument);
-        self.numbers.argument += 1;
+        if let name @ Name::Unknown = &mut self.values[value.index()] {
+            *name = Name::Argument(self.numbers.argument);
+            self.numbers.argument += 1;
+        }
         self.value(value);
     }
 
@@ -571,21 +577,45 @@ impl<'p, 'a> Printer<'p, 'a> {
         if count == 0 {
             return;
         }
-        let number = self.numbers.result;
-        self.numbers.result += 1;
-        for (part, value) in operation.results.range().enumerate() {
-            self.values[value] = if count == 1 { Name::Result(number) } else { Name::Part(number, part as u32) };
+        let first = operation.results.start;
+        if matches!(self.values[first as usize], Name::Unknown) {
+            let number = self.numbers.result;
+            self.numbers.result += 1;
+            for (part, value) in operation.results.range().enumerate() {
+                self.values[value] = if count == 1 { Name::Result(number) } else { Name::Part(number, part as u32) };
+            }
         }
-        let _ = if count == 1 { write!(self.text, "%{number} = ") } else { write!(self.text, "%{number}:{count} = ") };
+        let _ = match self.values[first as usize] {
+            Name::Result(number) => write!(self.text, "%{number} = "),
+            Name::Part(number, _) => write!(self.text, "%{number}:{count} = "),
+            Name::EarlyPart(number, _) => write!(self.text, "%early{number}:{count} = "),
+            _ => write!(self.text, "%early{first} = "),
+        };
     }
 
     fn value(&mut self, value: ValueId) {
+        if let Name::Unknown = self.values[value.index()] {
+            self.name_early(value);
+        }
         let _ = match self.values[value.index()] {
             Name::Argument(number) => write!(self.text, "%arg{number}"),
             Name::Result(number) => write!(self.text, "%{number}"),
             Name::Part(number, part) => write!(self.text, "%{number}#{part}"),
-            Name::Unknown => write!(self.text, "%undefined"),
+            Name::EarlyPart(number, part) => write!(self.text, "%early{number}#{part}"),
+            Name::Early | Name::Unknown => write!(self.text, "%early{}", value.0),
         };
+    }
+
+    /// Names a value that is used before its definition, as MLIR allows inside operations that it does not know, and those defined with it.
+    fn name_early(&mut self, value: ValueId) {
+        let results = self.bytecode.tree.operations.iter().map(|operation| operation.results.range());
+        match results.filter(|results| results.len() > 1).find(|results| results.contains(&value.index())) {
+            Some(results) => {
+                let first = results.start as u32;
+                results.enumerate().for_each(|(part, value)| self.values[value] = Name::EarlyPart(first, part as u32));
+            }
+            None => self.values[value.index()] = Name::Early,
+        }
     }
 
     fn operands(&mut self, operation: &Operation) {

@@ -66,16 +66,22 @@ impl Element {
 
     /// Writes one element from its bits. `None`: a bit beyond the width is set, so that text would lose it.
     pub(super) fn write(self, bits: u64) -> Option<String> {
-        match self {
-            Self::Bool => Some(if bits == 0 { "false" } else { "true" }.to_owned()),
-            Self::Signed(width) => {
-                let unused = 64 - width;
-                (bits << unused >> unused == bits).then(|| (((bits << unused) as i64) >> unused).to_string())
-            }
-            Self::Unsigned(_) => Some(bits.to_string()),
-            Self::Float(exponent, fraction) => Some(write_float(bits, exponent, fraction)),
-            Self::Bits(width) => Some(format!("0x{bits:0digits$X}", digits = width.div_ceil(4) as usize)),
+        let width = match self {
+            Self::Bool => 1,
+            Self::Signed(width) | Self::Unsigned(width) | Self::Bits(width) => width,
+            Self::Float(exponent, fraction) => 1 + exponent + fraction,
+        };
+        let unused = 64 - width;
+        if bits << unused >> unused != bits {
+            return None;
         }
+        Some(match self {
+            Self::Bool => if bits == 0 { "false" } else { "true" }.to_owned(),
+            Self::Signed(_) => (((bits << unused) as i64) >> unused).to_string(),
+            Self::Unsigned(_) => bits.to_string(),
+            Self::Float(exponent, fraction) => write_float(bits, exponent, fraction),
+            Self::Bits(width) => format!("0x{bits:0digits$X}", digits = width.div_ceil(4) as usize),
+        })
     }
 
     /// The bits of one element. `None`: no such number, or not one of this type.
@@ -211,6 +217,7 @@ mod tests {
         assert_eq!(Element::Signed(4).read("-2"), Some(0x0E));
         assert_eq!(Element::Signed(4).read("14"), Some(0x0E));
         assert_eq!(Element::Signed(4).read("16"), None);
+        assert_eq!((Element::Unsigned(4).write(16), Element::Bits(6).write(64)), (None, None));
         assert_eq!(Element::Unsigned(8).read("256"), None);
         assert_eq!(Element::Unsigned(64).read("18446744073709551615"), Some(u64::MAX));
         assert_eq!(Element::Signed(64).read("-9223372036854775808"), Some(1 << 63));

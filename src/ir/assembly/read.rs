@@ -63,6 +63,7 @@ impl<'t, 'x, 'a> Reader<'t, 'x, 'a> {
             Some(b'#') => {
                 self.at += 1;
                 let entry = self.of_dialect(false)?;
+                self.check(&entry, false)?;
                 Ok(self.tables.intern_attribute(entry))
             }
             Some(b'"') => {
@@ -157,9 +158,12 @@ impl<'t, 'x, 'a> Reader<'t, 'x, 'a> {
             return Err(self.expected("an integer or float type"));
         };
         let of = self.builtin_named(name).ok_or_else(|| self.error(format!("`{name}` is no type of a number")))?;
-        let code = if matches!(element, Element::Float(..)) { code::builtin::FLOAT } else { code::builtin::INTEGER };
+        let is_float = matches!(element, Element::Float(..) | Element::Bits(_));
+        let code = if is_float { code::builtin::FLOAT } else { code::builtin::INTEGER };
         let bits = element.read(number).ok_or_else(|| self.error(format!("`{number}` is no `{name}`")))?;
-        Ok(self.builtin(code, [Field::Type(of), Field::Unsigned(bits)]))
+        let entry = Entry::new(dialect::BUILTIN, code, [Field::Type(of), Field::Unsigned(bits)]);
+        self.check(&entry, false)?;
+        Ok(self.tables.intern_attribute(entry))
     }
 
     /// The builtin type of a single word.
@@ -231,6 +235,10 @@ impl<'t, 'x, 'a> Reader<'t, 'x, 'a> {
             Some((code, row)) if row.fields.is_empty() => Ok(vhlo(code, [])),
             _ => Err(self.unknown(start, name)),
         }
+    }
+
+    fn check(&self, entry: &Entry<'_>, is_type: bool) -> Result<()> {
+        self.tables.check(entry, is_type).map_err(|error| self.error(error.to_string()))
     }
 
     fn unknown(&mut self, start: usize, name: &str) -> Error {
@@ -325,9 +333,7 @@ impl<'t, 'x, 'a> Reader<'t, 'x, 'a> {
         let end = std::mem::replace(&mut self.at, start);
         let bytes = self.elements(&shape, element, is_complex, start + data.len())?;
         self.at = end;
-        let entry = vhlo(code::vhlo::TENSOR, [Field::Type(of), Field::Blob(Bytes(bytes.into()))]);
-        self.tables.check(&entry, false).map_err(|error| self.error(error.to_string()))?;
-        Ok(entry)
+        Ok(vhlo(code::vhlo::TENSOR, [Field::Type(of), Field::Blob(Bytes(bytes.into()))]))
     }
 
     /// The text up to the `>` that ends the elements.
@@ -591,9 +597,7 @@ impl<'t, 'x, 'a> Reader<'t, 'x, 'a> {
             }
         }
         self.expect(">")?;
-        let entry = Entry::new(syntax.dialect, syntax.code, fields);
-        self.tables.check(&entry, syntax.is_type).map_err(|error| self.error(error.to_string()))?;
-        Ok(entry)
+        Ok(Entry::new(syntax.dialect, syntax.code, fields))
     }
 
     /// What one kind of field holds; a list ends before `end`.
@@ -643,6 +647,7 @@ impl<'t, 'x, 'a> Reader<'t, 'x, 'a> {
             Some(b'!') => {
                 self.at += 1;
                 let entry = self.of_dialect(true)?;
+                self.check(&entry, true)?;
                 return Ok(self.tables.intern_type(entry));
             }
             Some(b'(') => {
@@ -749,10 +754,6 @@ impl<'t, 'x, 'a> Reader<'t, 'x, 'a> {
         self.expect(">")?;
         let mut entry = Entry::new(dialect, 0, fields);
         (entry.code, entry.identity) = (code, identity);
-        self.tables.check(&entry, is_type).map_err(|error| {
-            self.at = start;
-            self.error(error.to_string())
-        })?;
         Ok(entry)
     }
 

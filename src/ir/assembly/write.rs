@@ -895,12 +895,12 @@ fn number(out: &mut String, element: Element, bits: u64, name: &str) -> Plain {
     }
 }
 
-/// The dimensions of a shaped type, builtin or vhlo.
+/// The dimensions of a shaped type, builtin or vhlo. `None` also if one of them has no spelling.
 fn shape(entry: &Entry<'_>) -> Option<Vec<i64>> {
     let skip = entry.fields.iter().position(|field| matches!(field, Field::Count(_)))?;
     let (numbers, _) = counted(&entry.fields[skip..])?;
     let number = |field: &Field<'_>| match field {
-        Field::Signed(number) => Some(*number),
+        Field::Signed(number) => Some(*number).filter(|number| *number >= 0 || *number == i64::MIN),
         _ => None,
     };
     numbers.iter().map(number).collect()

@@ -21,6 +21,47 @@ pub enum LocationKind<'s> {
     Unknown,
 }
 
+/// An attribute or a type.
+#[derive(Clone, Copy)]
+pub enum Node<'s> {
+    /// An attribute, which may be a location.
+    Attribute(Attribute<'s>),
+    /// A type.
+    Type(Type<'s>),
+}
+
+impl<'s> Node<'s> {
+    /// What it holds.
+    pub fn inside(self) -> Vec<Self> {
+        let attributes = |attributes: Vec<Attribute<'s>>| attributes.into_iter().map(Self::Attribute).collect();
+        match self {
+            Self::Attribute(attribute) => {
+                if let Some(elements) = attribute.as_array() {
+                    return attributes(elements);
+                }
+                if let Some(items) = attribute.as_dictionary() {
+                    return items.into_iter().map(|(_, value)| Self::Attribute(value)).collect();
+                }
+                match attribute.as_location_kind() {
+                    Some(LocationKind::Name(_, child)) => attributes(vec![child]),
+                    Some(LocationKind::CallSite(callee, caller)) => attributes(vec![callee, caller]),
+                    Some(LocationKind::Fused(parts, metadata)) => attributes(parts.into_iter().chain(metadata).collect()),
+                    _ => attribute.as_type().map(Self::Type).into_iter().collect(),
+                }
+            }
+            Self::Type(of) => {
+                if let Some((inputs, results)) = of.as_function() {
+                    return inputs.into_iter().chain(results).map(Self::Type).collect();
+                }
+                if let Some((_, element, encoding)) = of.as_tensor() {
+                    return encoding.map(Self::Attribute).into_iter().chain([Self::Type(element)]).collect();
+                }
+                of.as_tuple().unwrap_or_default().into_iter().map(Self::Type).collect()
+            }
+        }
+    }
+}
+
 /// The module in some text; what is wrong with it goes to the context's diagnostics.
 pub fn parse(context: &Context, text: &str) -> Option<Op<'static>> {
     // MLIR reads on to a zero byte.
