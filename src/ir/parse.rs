@@ -2,8 +2,8 @@
 
 mod scan;
 
-use super::raw::{self, LocationKind};
 use super::entries::OWN_DIALECT;
+use super::raw::{self, LocationKind};
 use super::{Attribute, Op, Program, Session, Type, assembly, export, text};
 use crate::bytecode::{AttributeId, Bytecode, Entry, Field, NEWEST_VERSION, OpTree, TypeId, UseOrder, ValueId, code, dialect};
 use crate::error::{Error, Result};

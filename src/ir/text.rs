@@ -203,9 +203,13 @@ impl<'p, 'a> Printer<'p, 'a> {
         let name_of = |operation: &Operation| bytecode.tables.string(bytecode.inherent(operation, "sym_name")?);
         let found = bytecode.functions().find(|operation| name_of(operation) == Some(name.as_bytes()));
         found.ok_or_else(|| {
-            let names = bytecode.functions().filter_map(name_of).take(10).map(|name| format!("`{}`", String::from_utf8_lossy(name)));
-            let names = names.collect::<Vec<_>>().join(", ");
-            let hint = if names.is_empty() { "it has no functions".to_owned() } else { format!("it has {names}") };
+            let names: Vec<_> = bytecode.functions().filter_map(name_of).collect();
+            let shown = names.iter().take(10).map(|name| format!("`{}`", String::from_utf8_lossy(name))).collect::<Vec<_>>().join(", ");
+            let hint = match names.len() {
+                0 => "it has no functions".to_owned(),
+                1..=10 => format!("it has {shown}"),
+                count => format!("it has {shown} and {} more", count - 10),
+            };
             Error::refused(format!("the module has no function `{name}`")).with_hint(hint)
         })
     }

@@ -1,7 +1,7 @@
 //! Text → entries.
 
-use super::number::{Element, read_float};
 use super::super::entries::OWN_DIALECT;
+use super::number::{Element, read_float};
 use super::syntax::{self, ELEMENT_TYPES, Enumeration, Syntax};
 use super::write::MOST_DIMENSIONS;
 use crate::bytecode::{AttributeId, Bytes, Code, DialectId, Entry, Field, Kind, Tables, TypeId, code, dialect, find_entry_row};
