@@ -278,6 +278,15 @@ impl<'t, 'a> Writer<'t, 'a> {
                 Ok(Ok(()))
             }
             (v::TENSOR, [Field::Type(of), data]) => self.tensor(out, *of, data),
+            // It names its mesh by a string.
+            (v::REPLICA_GROUP_MESH_AXES, [Field::Attribute(mesh), Field::Attribute(axes)]) if self.is_renamed(*mesh) => {
+                out.push_str("#vhlo.replica_group_mesh_axes_v1<mesh = ");
+                self.symbol_name(out, self.tables.string(*mesh).unwrap_or_default());
+                out.push_str(", axes = ");
+                self.attribute(out, *axes)?;
+                out.push('>');
+                Ok(Ok(()))
+            }
             (v::STRING, [Field::String(text)]) if is_friendly => {
                 quote(out, &text.0);
                 Ok(Ok(()))
@@ -764,6 +773,11 @@ impl<'t, 'a> Writer<'t, 'a> {
     fn builtin_string(&self, id: AttributeId) -> Option<&'t [u8]> {
         let entry = self.tables.attribute(id);
         if entry.is(dialect::BUILTIN, code::builtin::STRING) { entry.bytes().map(|bytes| &bytes.0[..]) } else { None }
+    }
+
+    /// Whether a string is the name of a symbol that has another one here.
+    fn is_renamed(&self, name: AttributeId) -> bool {
+        self.rename.is_some_and(|rename| self.tables.string(name).is_some_and(|name| rename(name).is_some()))
     }
 
     /// `@name` of a builtin string.

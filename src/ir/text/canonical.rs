@@ -3,7 +3,8 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::assembly::identifier;
-use crate::bytecode::{AttributeId, Bytecode, Code, Field, Operation, code, dialect};
+use super::super::calls::own_symbols;
+use crate::bytecode::{AttributeId, Bytecode, Operation};
 
 /// Attributes whose strings name functions.
 const NAMING: [&[u8]; 3] = [b"callee", b"called_computations", b"decomposition"];
@@ -103,7 +104,7 @@ fn strings<'b>(bytecode: &'b Bytecode<'_>, value: AttributeId) -> impl Iterator<
 }
 
 /// Finds the symbols that an operation names, in the order of its attributes. Attributes that were `searched` before have nothing new in them.
-fn symbols_of<'b>(bytecode: &'b Bytecode<'_>, operation: &Operation, searched: &mut [bool], mut found: impl FnMut(&'b [u8])) {
+fn symbols_of(bytecode: &Bytecode<'_>, operation: &Operation, searched: &mut [bool], mut found: impl FnMut(&[u8])) {
     for name in NAMING {
         let value = std::str::from_utf8(name).ok().and_then(|name| bytecode.inherent(operation, name));
         value.into_iter().flat_map(|value| strings(bytecode, value)).for_each(&mut found);
@@ -115,14 +116,9 @@ fn symbols_of<'b>(bytecode: &'b Bytecode<'_>, operation: &Operation, searched: &
         if std::mem::replace(&mut searched[id.index()], true) {
             continue;
         }
-        let entry = bytecode.tables.attribute(id);
-        if let (dialect::BUILTIN, Code::Known(code::builtin::FLAT_SYMBOL_REF), [Field::Attribute(name)]) =
-            (entry.dialect, entry.code, &entry.fields[..])
-        {
-            bytecode.tables.string(*name).into_iter().for_each(&mut found);
-        }
+        own_symbols(&bytecode.tables, id).iter().for_each(|name| found(name));
         let start = work.len();
-        work.extend(entry.attributes());
+        work.extend(bytecode.tables.attribute(id).attributes());
         work[start..].reverse();
     }
 }
