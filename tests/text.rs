@@ -476,7 +476,7 @@ module @m {
   func.func @callee(%x: !f) -> !f {
     return %x : !f
   }
-  func.func public @main(%a: !f, %b: !f {jax.arg = #vhlo.string_v1<"\22\\">}) -> (!f {jax.res = unit}) attributes {a.b = #list} {
+  func.func public @main(%a: !f, %b: !f {jax.arg = #vhlo.string_v1<"\22\\">}) -> (!f {jax.res = unit}) attributes {a.b = #list, a.c = [array<i32: 1, -2>, array<i1: true, false>, array<f32: 0x7FC00000, 0.1>, array<f64>]} {
     %pair:2 = "vhlo.optimization_barrier_v1"(%a, %b) : (!f, !f) -> (!f, !f)
     %c = "vhlo.constant_v1"() <{value = #vhlo.tensor_v1<dense<0x7FC00001> : tensor<4xf32>>}> {note = -5 : si8} : () -> !f
     %d = call @callee(%pair#1) : (!f) -> !f
@@ -489,7 +489,7 @@ module @m {
   func.func @callee(%arg0: !vhlo.tensor_v1<4x!vhlo.f32_v1>) -> (!vhlo.tensor_v1<4x!vhlo.f32_v1>) {
     func.return %arg0 : !vhlo.tensor_v1<4x!vhlo.f32_v1>
   }
-  func.func public @main(%arg0: !vhlo.tensor_v1<4x!vhlo.f32_v1>, %arg1: !vhlo.tensor_v1<4x!vhlo.f32_v1> {jax.arg = #vhlo.string_v1<"\22\5C">}) -> (!vhlo.tensor_v1<4x!vhlo.f32_v1> {jax.res = unit}) attributes {a.b = ["x", {y = "x"}]} {
+  func.func public @main(%arg0: !vhlo.tensor_v1<4x!vhlo.f32_v1>, %arg1: !vhlo.tensor_v1<4x!vhlo.f32_v1> {jax.arg = #vhlo.string_v1<"\22\5C">}) -> (!vhlo.tensor_v1<4x!vhlo.f32_v1> {jax.res = unit}) attributes {a.b = ["x", {y = "x"}], a.c = [array<i32: 1, -2>, array<i1: true, false>, array<f32: 0x7FC00000, 0.1>, array<f64>]} {
     %0:2 = "vhlo.optimization_barrier_v1"(%arg0, %arg1) : (!vhlo.tensor_v1<4x!vhlo.f32_v1>, !vhlo.tensor_v1<4x!vhlo.f32_v1>) -> (!vhlo.tensor_v1<4x!vhlo.f32_v1>, !vhlo.tensor_v1<4x!vhlo.f32_v1>)
     %1 = "vhlo.constant_v1"() {note = -5 : si8, value = #vhlo.tensor_v1<dense<0x7FC00001> : tensor<4xf32>>} : () -> !vhlo.tensor_v1<4x!vhlo.f32_v1>
     %2 = func.call @callee(%0#1) : (!vhlo.tensor_v1<4x!vhlo.f32_v1>) -> !vhlo.tensor_v1<4x!vhlo.f32_v1>
@@ -598,7 +598,7 @@ module @m {
                 "\"vhlo.add_v1\"() {x = dense<5> : tensor<i32>} : () -> ()",
                 "an attribute is of a kind that portable artifacts do not hold in text",
             ),
-            ("\"vhlo.add_v1\"() {x = array<i32: 5>} : () -> ()", "an attribute is of a kind that portable artifacts do not hold in text"),
+            ("\"vhlo.add_v1\"() {x = array<ui8: 5>} : () -> ()", "an attribute is of a kind that portable artifacts do not hold in text"),
             (
                 "\"vhlo.add_v1\"() {x = #vhlo.bool_v1<true> : i32} : () -> ()",
                 "an attribute is of a kind that portable artifacts do not hold in text",
@@ -840,6 +840,20 @@ mod crafted {
             Some(if is_type { tables.intern_type(entry).index() } else { tables.intern_attribute(entry).index() })
         }
 
+        /// An array of builtin numbers.
+        fn array(&mut self) -> Option<usize> {
+            let packed = [1, 8, 16, 32, 64, 24][self.random.below(6)] << 2 | self.random.below(5) as u64 / 4;
+            let of = match self.random.below(3) {
+                0 => Entry::new(dialect::BUILTIN, [b::F32_TYPE, b::F64_TYPE, b::BF16_TYPE][self.random.below(3)], []),
+                _ => Entry::new(dialect::BUILTIN, b::INTEGER_TYPE, [Field::Unsigned(packed)]),
+            };
+            let of = TypeId(self.add(of, true)? as u32);
+            let count = self.random.below(4);
+            let length = [1, 2, 4, 8][self.random.below(4)] * count;
+            let bytes = Field::Blob(Bytes(self.bytes(length).into()));
+            self.add(Entry::new(dialect::BUILTIN, b::DENSE_ARRAY, [Field::Type(of), Field::Unsigned(count as u64), bytes]), false)
+        }
+
         /// A constant of any element type, with its elements each on its own, one for all, or all alike.
         fn constant(&mut self, element: u8) -> Option<usize> {
             let element = Entry::new(dialect::VHLO, element, []);
@@ -886,6 +900,11 @@ mod crafted {
                                 *made.entry((of.0, is_type, code)).or_default() += 1;
                                 check(&format!("round {round}"), &mut maker.bytecode, is_type, id);
                             }
+                        }
+                    }
+                    for _ in 0..50 {
+                        if let Some(id) = maker.array() {
+                            check("array", &mut maker.bytecode, false, id);
                         }
                     }
                     for element in 0..=u8::MAX {
@@ -942,6 +961,7 @@ mod crafted {
                     if (of, is_type, code) != (dialect::BUILTIN, false, 16) {
                         maker.entry(of, is_type, code);
                     }
+                    maker.array();
                     let element = maker.random.below(48) as u8;
                     maker.constant(element);
                 }

@@ -48,6 +48,17 @@ const ELEMENTS: [(&str, Element); 28] = [
     ("f6E2M3FN", Element::Bits(6)),
 ];
 
+/// The elements of `array<…>`, each of which takes whole bytes.
+pub(super) const ARRAY_ELEMENTS: [(&str, Element); 7] = [
+    ("i1", Element::Bool),
+    ("i8", Element::Signed(8)),
+    ("i16", Element::Signed(16)),
+    ("i32", Element::Signed(32)),
+    ("i64", Element::Signed(64)),
+    ("f32", Element::Float(8, 23)),
+    ("f64", Element::Float(11, 52)),
+];
+
 impl Element {
     /// The element of a builtin type's name.
     pub(super) fn named(name: &str) -> Option<Self> {

@@ -1,7 +1,7 @@
 //! Text → entries.
 
 use super::super::entries::OWN_DIALECT;
-use super::number::{Element, read_float};
+use super::number::{ARRAY_ELEMENTS, Element, read_float};
 use super::syntax::{self, ELEMENT_TYPES, Enumeration, Syntax};
 use super::write::MOST_DIMENSIONS;
 use crate::bytecode::{AttributeId, Bytes, Code, DialectId, Entry, Field, Kind, Tables, TypeId, code, dialect, find_entry_row};
@@ -95,6 +95,7 @@ impl<'t, 'x, 'a> Reader<'t, 'x, 'a> {
             _ if self.takes_word("unit") => Ok(self.builtin(b::UNIT, [])),
             _ if self.takes_word("true") => self.boolean(1),
             _ if self.takes_word("false") => self.boolean(0),
+            _ if self.takes_word("array") => self.dense_array(),
             _ => {
                 let of = self.r#type()?;
                 Ok(self.builtin(b::TYPE, [Field::Type(of)]))
@@ -108,6 +109,28 @@ impl<'t, 'x, 'a> Reader<'t, 'x, 'a> {
 
     fn builtin_type(&mut self, code: u8, fields: impl Into<Box<[Field<'a>]>>) -> TypeId {
         self.tables.intern_type(Entry::new(dialect::BUILTIN, code, fields))
+    }
+
+    /// `<i32: 1, 2>`.
+    fn dense_array(&mut self) -> Result<AttributeId> {
+        self.expect("<")?;
+        let name = self.word()?;
+        let row = ARRAY_ELEMENTS.iter().find(|(known, _)| *known == name);
+        let (_, element) = row.ok_or_else(|| self.error(format!("`{name}` is no type of the elements of an array")))?;
+        let mut bytes = Vec::new();
+        if self.takes(":") {
+            loop {
+                let bits = self.element(*element)?;
+                bytes.extend_from_slice(&bits.to_le_bytes()[..element.bytes()]);
+                if !self.takes(",") {
+                    break;
+                }
+            }
+        }
+        self.expect(">")?;
+        let count = (bytes.len() / element.bytes()) as u64;
+        let of = self.builtin_named(name).ok_or_else(|| Error::bug("an element of an array without a type"))?;
+        Ok(self.builtin(code::builtin::DENSE_ARRAY, [Field::Type(of), Field::Unsigned(count), Field::Blob(Bytes(bytes.into()))]))
     }
 
     fn boolean(&mut self, value: u64) -> Result<AttributeId> {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::number::{Element, write_float};
+use super::number::{ARRAY_ELEMENTS, Element, write_float};
 use super::syntax::{self, ELEMENT_TYPES, Enumeration, Syntax};
 use crate::bytecode::{AttributeId, Code, Entry, Field, Kind, Tables, TypeId, code, dialect, entry_row};
 use crate::error::{Error, Result};
@@ -183,6 +183,9 @@ impl<'t, 'a> Writer<'t, 'a> {
                 out.push(']');
             }
             (b::DICTIONARY, [Field::Count(_), items @ ..]) => return self.dictionary(out, items),
+            (b::DENSE_ARRAY, [Field::Type(of), Field::Unsigned(count), Field::Blob(bytes)]) => {
+                return Ok(self.dense_array(out, *of, *count, &bytes.0).ok_or(Lossy));
+            }
             (b::INTEGER, [Field::Type(of), Field::Unsigned(bits)]) => return self.integer(out, *of, *bits),
             (b::FLOAT, [Field::Type(of), Field::Unsigned(bits)]) => {
                 let entry = self.tables.r#type(*of);
@@ -220,6 +223,27 @@ impl<'t, 'a> Writer<'t, 'a> {
         }
         out.push('}');
         Ok(Ok(()))
+    }
+
+    /// `array<i32: 1, 2>`. `None`: too long to be written, or not as MLIR makes it.
+    fn dense_array(&self, out: &mut String, of: TypeId, count: u64, bytes: &[u8]) -> Option<()> {
+        let of = self.tables.r#type(of);
+        let (name, element) = ARRAY_ELEMENTS.into_iter().find(|(name, _)| is_builtin_named(of, name))?;
+        let most = match self.constants {
+            Constants::All => usize::MAX,
+            Constants::UpTo(most) | Constants::Hashed(most) => most,
+        };
+        if bytes.len() > most.saturating_mul(element.bytes()) || count.checked_mul(element.bytes() as u64) != Some(bytes.len() as u64) {
+            return None;
+        }
+        let _ = write!(out, "array<{name}");
+        for (position, chunk) in bytes.chunks(element.bytes()).enumerate() {
+            let mut bits = [0; 8];
+            bits.get_mut(..chunk.len())?.copy_from_slice(chunk);
+            let _ = write!(out, "{} {}", if position > 0 { "," } else { ":" }, element.write(u64::from_le_bytes(bits))?);
+        }
+        out.push('>');
+        Some(())
     }
 
     fn integer(&mut self, out: &mut String, of: TypeId, bits: u64) -> Result<Plain> {
@@ -621,7 +645,12 @@ impl<'t, 'a> Writer<'t, 'a> {
         self.r#type(out, element)?;
         if let Some(encoding) = encoding {
             out.push_str(", ");
-            self.attribute(out, encoding)?;
+            // MLIR's parser takes no `array<…>` here.
+            if self.tables.attribute(encoding).is(dialect::BUILTIN, code::builtin::DENSE_ARRAY) {
+                self.attribute_by_fields(out, encoding)?;
+            } else {
+                self.attribute(out, encoding)?;
+            }
         }
         out.push('>');
         Ok(())
@@ -895,6 +924,18 @@ impl Elements<'_> {
             out.push_str(&part(index)?);
         }
         Some(())
+    }
+}
+
+/// Whether a builtin type is the one of a name: a signless integer type, or one without fields.
+fn is_builtin_named(entry: &Entry<'_>, name: &str) -> bool {
+    let (dialect::BUILTIN, Code::Known(code)) = (entry.dialect, entry.code) else { return false };
+    match (code, &entry.fields[..]) {
+        (code::builtin::INTEGER_TYPE, [Field::Unsigned(packed)]) => {
+            name.strip_prefix('i').and_then(|width| width.parse::<u64>().ok()).is_some_and(|width| width << 2 == *packed)
+        }
+        (_, []) => entry_row(dialect::BUILTIN, true, code).is_some_and(|row| row.name == name),
+        _ => false,
     }
 }
 

@@ -134,12 +134,19 @@ impl<'s> Attribute<'s> {
         unsafe { melior::ir::Attribute::from_raw(self.raw) }.to_string()
     }
 
-    /// Whether an attribute is one whose text is short, whatever it holds: a number, a unit or a symbol reference.
+    /// Whether an attribute is one that holds no others: a number, numbers, a unit or a symbol reference.
     pub fn is_leaf(self) -> bool {
         unsafe {
             mlirAttributeIsAInteger(self.raw)
                 || mlirAttributeIsAFloat(self.raw)
                 || mlirAttributeIsAUnit(self.raw)
+                || mlirAttributeIsADenseBoolArray(self.raw)
+                || mlirAttributeIsADenseI8Array(self.raw)
+                || mlirAttributeIsADenseI16Array(self.raw)
+                || mlirAttributeIsADenseI32Array(self.raw)
+                || mlirAttributeIsADenseI64Array(self.raw)
+                || mlirAttributeIsADenseF32Array(self.raw)
+                || mlirAttributeIsADenseF64Array(self.raw)
                 || mlirAttributeIsASymbolRef(self.raw)
         }
     }
