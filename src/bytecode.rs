@@ -15,11 +15,11 @@ mod write;
 
 use std::borrow::Cow;
 
-pub(crate) use tables::find_entry_row;
 pub use tables::{AttributeId, Bytes, Code, DialectId, Entry, Field, OpName, OpNameId, OpRow, Tables, TypeId, dialect};
 /// For tests that encode in other ways than ours.
 #[doc(hidden)]
 pub use tables::{EntryRow, Kind, entry_row};
+pub(crate) use tables::{find_entry_row, op_row_named};
 pub use tree::{Block, OpTree, Operation, Region, Span, UseOrder, ValueId};
 
 /// The codes of the attributes and types that the rest of the crate looks at, by dialect.

@@ -338,7 +338,7 @@ mod refusals {
     #[test]
     fn inputs_that_cannot_be_read() {
         let room = Room::new();
-        for verb in [&["split"][..], &["info"], &["callbacks"], &["check", "--no-callbacks"]] {
+        for verb in [&["split"][..], &["info"], &["print"], &["opt"], &["callbacks"], &["check", "--no-callbacks"]] {
             room.refused(&[verb, &["missing"]].concat())
                 .says(2, "error: cannot read `missing`\n\nCaused by:\n    0: No such file or directory (os error 2)\n");
             room.refused(&[verb, &["."]].concat()).says(2, "error: cannot read `.`\n\nCaused by:\n    0: it is a directory, not a file\n");
@@ -492,6 +492,202 @@ mod refusals {
     }
 }
 
+mod print {
+    use super::*;
+
+    #[test]
+    fn every_level_of_every_export() {
+        let room = Room::new();
+        for entry in fs::read_dir(exports()).unwrap() {
+            let path = entry.unwrap().path();
+            let path = path.to_str().unwrap();
+            let levels =
+                serde_json::from_str::<Value>(&room.run(&["info", "--json", path]).done()).unwrap()["levels"].as_array().unwrap().len();
+            for level in (0..levels).map(|level| level.to_string()) {
+                for options in [&[][..], &["--canonical"], &["--stablehlo"], &["--constants", "all", "--locations"]] {
+                    let text = room.run(&[&["print", path, "--level", &level], options].concat()).done();
+                    assert!(text.contains("\n  func.func public @main("), "{path} {level} {options:?}");
+                }
+            }
+            let said = room.refused(&["print", path, "--level", &levels.to_string()]);
+            assert!(said.status == 1 && said.stderr.contains(&format!("0: there is no level {levels}\n")), "{}", said.stderr);
+        }
+    }
+
+    #[test]
+    fn constants_are_elided_as_asked_for() {
+        let room = Room::new();
+        let lines = |constants: &[&str], what: &str| {
+            let text = room.run(&[&["print", "model.jax_exported"], constants].concat()).done();
+            text.lines().filter(|line| line.contains("constant_v1") && line.contains(what)).count()
+        };
+        let all = lines(&[], "dense<");
+        assert_eq!(lines(&[], "dense<elided>"), 3);
+        assert_eq!(lines(&["--constants", "16"], "dense<elided>"), 3);
+        assert_eq!(lines(&["--constants", "256"], "dense<elided>"), 0);
+        assert_eq!(lines(&["--constants", "all"], "dense<\"0x"), 3);
+        assert_eq!(lines(&["--constants", "none"], "dense<elided>"), all);
+        assert_eq!(lines(&["--canonical"], "dense<hash \""), 3);
+        assert_eq!(lines(&["--canonical", "--constants", "none"], "dense<elided>"), all);
+        for wrong in ["some", "-1", ""] {
+            assert_eq!(room.refused(&["print", "model.jax_exported", &format!("--constants={wrong}")]).status, 2);
+        }
+    }
+
+    #[test]
+    fn one_function() {
+        let room = Room::new();
+        let text = room.run(&["print", "model.jax_exported", "--function", "cumsum"]).done();
+        assert!(
+            text.starts_with("func.func private @cumsum(") && text.ends_with("\n}\n") && text.matches("func.func ").count() == 1,
+            "{text}"
+        );
+        let whole = room.run(&["print", "model.jax_exported"]).done().replace("\n  ", "\n");
+        assert!(whole.contains(&text));
+        let expected =
+            "error: cannot print `model.jax_exported`\n\nCaused by:\n    0: the module has no function `nope`\n\nhint: it has `main`, ";
+        let said = room.refused(&["print", "model.jax_exported", "--function", "nope"]);
+        assert!(said.status == 1 && said.stderr.starts_with(expected) && said.stderr.ends_with(" and 1 more\n"), "{}", said.stderr);
+        assert_eq!(room.refused(&["print", "model.jax_exported", "--function", "main", "--canonical"]).status, 2);
+    }
+
+    #[test]
+    fn text_for_reading_says_so() {
+        let room = Room::new();
+        let text = room.run(&["print", "model.jax_exported", "--stablehlo"]).done();
+        assert!(
+            text.starts_with(
+                "// For reading: the StableHLO that this module stands for. This text cannot be read back.\nmodule @jit_attend"
+            )
+        );
+        assert!(text.contains(" = stablehlo.constant dense<16.0> : tensor<f32>\n") && !text.contains("vhlo"), "{text}");
+        fs::write(room.path("friendly.mlir"), &text).unwrap();
+        assert_eq!(room.refused(&["print", "friendly.mlir"]).status, 1);
+    }
+
+    #[test]
+    fn from_standard_input_and_of_every_kind_of_file() {
+        let room = Room::new();
+        let whole = room.run(&["print", "model.jax_exported", "--constants", "all", "--locations"]).done();
+        fs::write(room.path("model.mlir"), &whole).unwrap();
+        room.run(&["opt", "model.jax_exported", "-o", "model.mlirbc"]).done();
+        for name in ["model.jax_exported", "model.mlirbc", "model.mlir"] {
+            assert_eq!(room.run(&["print", name, "--constants", "all", "--locations"]).done(), whole, "{name}");
+            let bytes = fs::read(room.path(name)).unwrap();
+            for arguments in [&["print", "-", "--constants", "all", "--locations"][..], &["print", "--constants=all", "--locations"]] {
+                assert_eq!(room.run_with_input(arguments, &bytes).done(), whole, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn of_inputs_that_are_nothing_says_so() {
+        let room = Room::new();
+        let said = |bytes: &[u8]| {
+            fs::write(room.path("input"), bytes).unwrap();
+            let run = room.refused(&["print", "input"]);
+            assert_eq!(run.status, 1, "{}", run.stderr);
+            assert_eq!(
+                room.run_with_input(&["print"], bytes).stderr,
+                run.stderr.replace("`input`", "standard input").replace("input:", "<stdin>:")
+            );
+            run.stderr
+        };
+        assert!(said(b"").contains("0: not a JAX export: it is empty\n"));
+        assert!(said(b" \n").contains("0: not a JAX export"));
+        assert!(said(b"\x01\xff garbage, no text").contains("0: not a JAX export"));
+        assert!(said(b"ML\xefR").contains("at offset 0x4"));
+        assert!(said(b"# Notes\n").contains("0: MLIR cannot read the text\n    1: "));
+        assert!(said(b"module {").contains("(line 1, column "));
+        assert!(said(b"module { \"vhlo.foo_v1\"() : () -> () }").contains("0: operation `vhlo.foo_v1` is not known, at "));
+        let export = export(DEMO);
+        assert!(said(&export[..export.len() / 2]).contains("0: not a JAX export, or a damaged one\n"));
+    }
+}
+
+mod opt {
+    use super::*;
+
+    #[test]
+    fn without_a_pass_changes_nothing() {
+        let room = Room::new();
+        for entry in fs::read_dir(exports()).unwrap() {
+            let path = entry.unwrap().path();
+            let path = path.to_str().unwrap();
+            let run = room.run(&["opt", path, "--emit", "export"]);
+            assert_eq!((run.status, &*run.stderr), (0, ""));
+            let (before, after) = (fs::read(path).unwrap(), run.stdout);
+            let modules = |bytes: &[u8]| {
+                let exported = jaxprism::Exported::read(bytes).unwrap();
+                exported.levels().map(|exported| exported.module.to_vec()).collect::<Vec<_>>()
+            };
+            assert_eq!(modules(&before), modules(&after), "{path}");
+            for (level, module) in modules(&before).into_iter().enumerate() {
+                let level = level.to_string();
+                let run = room.run(&["opt", path, "--level", &level, "--emit", "mlirbc"]);
+                assert!(run.status == 0 && run.stdout == module, "{path} {level}");
+                let text = room.run(&["opt", path, "--level", &level, "--locations"]).done();
+                let run = room.run_with_input(&["opt", "--emit", "mlirbc"], text.as_bytes());
+                assert!(run.status == 0 && run.stdout == module, "{path} {level}");
+                assert_eq!(room.run_with_input(&["opt", "--locations"], text.as_bytes()).done(), text);
+                assert_eq!(room.run_with_input(&["opt", "--locations"], &module).done(), text);
+            }
+        }
+    }
+
+    #[test]
+    fn elided_constants_pass_through_text_alone() {
+        let room = Room::new();
+        let text = room.run(&["print", "model.jax_exported"]).done();
+        fs::write(room.path("elided.mlir"), &text).unwrap();
+        assert_eq!(room.run(&["opt", "elided.mlir"]).done(), text);
+        let expected = "error: cannot optimize `elided.mlir`\n\nCaused by:\n    0: the constant is elided of the operation `vhlo.constant_v1` at elided.mlir:16:11\n\nhint: print the module with `--constants all`, or keep to text\n";
+        room.refused(&["opt", "elided.mlir", "-o", "elided.mlirbc"]).says(1, expected);
+    }
+
+    #[test]
+    fn says_what_passes_did() {
+        let room = Room::new();
+        let arguments = ["opt", "model.jax_exported", "--pass", "resolve-platform=cuda", "--pass", "fold-cases", "--timing"];
+        let run = room.run(&[&arguments[..], &["-o", "out.mlir", "--print-ir-after", "fold-cases"]].concat());
+        assert_eq!((run.status, &*run.stdout), (0, &b""[..]));
+        assert!(run.stderr.starts_with("// -----// after fold-cases, level 0 //----- //\nmodule @jit_attend"), "{}", run.stderr);
+        assert!(run.stderr.contains("\nlevel 0:\nresolve-platform  ") && run.stderr.contains("cases resolved: "), "{}", run.stderr);
+        let text = fs::read_to_string(room.path("out.mlir")).unwrap();
+        assert!(text.contains("dense<\"0x") && !text.contains("elided"), "what is written is whole");
+        let run = room.run(&[&arguments[..], &["--print-ir-after", "all", "--emit", "export", "-o", "out"]].concat());
+        assert_eq!(run.stderr.matches("// -----// after ").count(), 2);
+        assert!(jaxprism::Exported::read(&fs::read(room.path("out")).unwrap()).unwrap().platforms.len() == 1);
+    }
+
+    #[test]
+    fn refuses_what_does_not_fit() {
+        let room = Room::new();
+        room.run(&["opt", "model.jax_exported", "-o", "model.mlir"]).done();
+        for (arguments, status, message) in [
+            (&["opt", "model.jax_exported", "--pass", "nope"][..], 2, "there is no such pass; there are `resolve-platform`, "),
+            (&["opt", "model.jax_exported", "--print-ir-after", "nope"], 2, "`nope`: there is no such pass"),
+            (&["opt", "model.jax_exported", "--pass", "prune=x"], 2, "prune"),
+            (&["opt", "model.jax_exported", "--level", "1"], 1, "there is no level 1"),
+            (&["opt", "model.jax_exported", "--pass", "resolve-platform"], 1, "`resolve-platform` needs a platform"),
+            (&["opt", "model.jax_exported", "--pass", "resolve-platform=rocm"], 1, "the module is not for the platform `rocm`"),
+            (&["opt", "model.mlir", "--pass", "resolve-platform=cpu"], 1, "the module's platforms are not known"),
+            (&["opt", "model.mlir", "-o", "out.jax_exported"], 1, "a module alone does not become an export"),
+            (&["opt", "model.mlir", "-o", "model.mlir", "--force"], 1, "it is the input"),
+            (&["opt", "model.jax_exported", "-o", "model.mlir"], 1, "it exists"),
+            (&["opt", "model.jax_exported", "--list-passes"], 2, "--list-passes"),
+            (&["explain", "nope"], 2, "there is no such pass"),
+        ] {
+            let run = room.refused(arguments);
+            assert!(run.status == status && run.stderr.contains(message), "{arguments:?}: {}", run.stderr);
+        }
+        assert!(room.run(&["opt", "--list-passes"]).done().lines().count() >= jaxprism::passes::PASSES.len());
+        for pass in &jaxprism::passes::PASSES {
+            assert!(room.run(&["explain", pass.name]).done().contains("\n# What it does\n"), "{}", pass.name);
+        }
+    }
+}
+
 #[test]
 fn a_check_that_passes_says_so_in_a_line() {
     let room = Room::new();
@@ -562,7 +758,16 @@ fn callbacks_take_a_table() {
 #[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
     let room = Room::new();
-    for arguments in [&["info", "model.jax_exported"][..], &["callbacks", "model.jax_exported"], &["--help"]] {
+    for arguments in [
+        &["info", "model.jax_exported"][..],
+        &["callbacks", "model.jax_exported"],
+        &["print", "model.jax_exported"],
+        &["print", "model.jax_exported", "--constants", "all", "--locations"],
+        &["opt", "model.jax_exported"],
+        &["opt", "--list-passes"],
+        &["explain", "prune"],
+        &["--help"],
+    ] {
         let mut child = room.command(arguments).spawn().unwrap();
         drop(child.stdout.take());
         let run = Run::from(child.wait_with_output().unwrap());

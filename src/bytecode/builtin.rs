@@ -22,6 +22,7 @@ pub mod code {
     pub const LOC_FUSED_METADATA: u8 = 13;
     pub const LOC_NAME: u8 = 14;
     pub const LOC_UNKNOWN: u8 = 15;
+    pub const DENSE_ARRAY: u8 = 17;
     pub const DENSE_ELEMENTS: u8 = 18;
     pub const DISTINCT: u8 = 21;
     pub const LOC_FILE_RANGE: u8 = 22;

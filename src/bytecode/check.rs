@@ -1,9 +1,10 @@
 //! What the encoding allows and the format forbids: shapes, element data, kinds of types. MLIR's C++ reader leaves these unchecked.
 
 use super::tables::{AttributeId, Code, Entry, Field, Kind, OpNameId, OpRow, Tables, TypeId, dialect, entry_row};
-use super::tree::{OpTree, Span};
-use super::{builtin, vhlo};
+use super::tree::{OpTree, Operation, Span};
+use super::{Bytecode, builtin, vhlo};
 use crate::error::{Error, Result};
+use crate::reader::MAX_ATTRIBUTE_DEPTH;
 
 /// The dimensions of a tensor type, builtin or vhlo.
 pub(super) fn shape(entry: &Entry<'_>) -> Option<impl Iterator<Item = i64>> {
@@ -202,6 +203,47 @@ fn tensor(entry: &Entry<'_>, tables: &Tables<'_>) -> Result<()> {
         return Ok(());
     }
     Err(Error::format(format!("a constant of {count} elements has {length} bytes of data")))
+}
+
+impl Bytecode<'_> {
+    /// Checks an operation that was not read from bytecode.
+    pub(crate) fn check_operation(&self, of: &Operation) -> Result<()> {
+        operation(self.version, &self.tables, &self.tree, of.name, (of.attributes, of.properties))
+    }
+}
+
+/// Checks that no chain of entries that name one another is too long.
+pub(super) fn depth(tables: &Tables<'_>) -> Result<()> {
+    let split = tables.attribute_count();
+    let mut depths = vec![0u32; split + tables.type_count()];
+    let entry_of = |node: usize| {
+        if node < split { tables.attribute(AttributeId(node as u32)) } else { tables.r#type(TypeId((node - split) as u32)) }
+    };
+    for root in 0..depths.len() {
+        let mut stack = vec![root];
+        while let Some(node) = stack.last().copied() {
+            let inside = entry_of(node).fields.iter().filter_map(|field| match field {
+                Field::Attribute(id) => Some(id.index()),
+                Field::Type(id) => Some(split + id.index()),
+                _ => None,
+            });
+            let (mut deepest, before) = (0, stack.len());
+            for inner in inside {
+                match depths[inner] {
+                    0 => stack.push(inner),
+                    depth => deepest = deepest.max(depth),
+                }
+            }
+            if stack.len() == before {
+                stack.pop();
+                depths[node] = deepest + 1;
+            }
+        }
+        if depths[root] as usize > MAX_ATTRIBUTE_DEPTH {
+            return Err(Error::unsupported(format!("attributes or locations nest deeper than {MAX_ATTRIBUTE_DEPTH}")));
+        }
+    }
+    Ok(())
 }
 
 /// Checks what any later step takes for granted of an operation: that its attributes are a dictionary, that its

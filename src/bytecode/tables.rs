@@ -388,9 +388,17 @@ impl<'a> Tables<'a> {
     }
 
     /// Checks an entry that was not read from bytecode: that it has the fields of its row, and values that the format allows.
-    pub(crate) fn check(&self, entry: &Entry<'_>, is_type: bool) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Format`] if not.
+    pub fn check(&self, entry: &Entry<'_>, is_type: bool) -> Result<()> {
         check::fields(entry, is_type, self)?;
         check::entry(entry, is_type, self)
+    }
+
+    /// Checks that no chain of entries that name one another is longer than the reader takes.
+    pub(crate) fn check_depth(&self) -> Result<()> {
+        check::depth(self)
     }
 
     /// The operation name, made where there is none.
@@ -476,6 +484,13 @@ fn op_row(dialect: DialectId, name: &[u8]) -> Option<&'static OpRow> {
         _ => return None,
     };
     rows.binary_search_by_key(&name, |row| row.name.as_bytes()).ok().map(|index| &rows[index])
+}
+
+/// What is known about an operation, by its name with the dialect.
+pub(crate) fn op_row_named(name: &str) -> Option<&'static OpRow> {
+    let (dialect, name) = name.split_once('.')?;
+    let dialect = dialect::NAMES.iter().position(|known| *known == dialect.as_bytes())?;
+    op_row(DialectId(dialect as u32), name.as_bytes())
 }
 
 #[cfg(test)]

@@ -141,7 +141,7 @@ impl Opts {
             match emit {
                 Emit::Mlir => {
                     let module = opt.module().map_err(failed)?;
-                    self.write(&input, |out| write_text(&module.bytecode, &self.text.options(), out).map_err(failed))
+                    self.write(&input, |out| write_text(&module.bytecode, &self.text.whole(), out).map_err(failed))
                 }
                 Emit::Mlirbc => {
                     let bytes = opt.module().and_then(|module| module.write()).map_err(failed)?;

@@ -17,7 +17,8 @@ const FEW: usize = 16;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Text")]
 pub struct TextOpts {
-    /// Constants to write out: `all`, `none`, or those of at most N elements. Others are elided, or hashed in canonical text [default: 16]
+    /// Constants to write out: `all`, `none`, or those of at most N elements; others are elided, or hashed in canonical text. Without this 16, but all in
+    /// what `opt` writes
     #[arg(long, value_name = "all|none|N", value_parser = shown)]
     constants: Option<Shown>,
 
@@ -48,8 +49,17 @@ fn shown(text: &str) -> Result<Shown, String> {
 }
 
 impl TextOpts {
-    /// What the library is asked for.
+    /// What the library is asked for, for text that is looked at.
     pub fn options(&self) -> TextOptions {
+        self.with(Constants::UpTo(FEW))
+    }
+
+    /// What the library is asked for, for text that is read back.
+    pub fn whole(&self) -> TextOptions {
+        self.with(Constants::All)
+    }
+
+    fn with(&self, default: Constants) -> TextOptions {
         let mut options = TextOptions::default();
         options.form = if self.stablehlo { Form::Stablehlo } else { Form::Vhlo };
         options.constants = match (self.constants, self.canonical) {
@@ -58,7 +68,7 @@ impl TextOpts {
             (Some(Shown::UpTo(most)), true) => Constants::Hashed(most),
             (Some(Shown::UpTo(most)), false) => Constants::UpTo(most),
             (None, true) => Constants::Hashed(FEW),
-            (None, false) => Constants::UpTo(FEW),
+            (None, false) => default,
         };
         options.locations = self.locations;
         options.canonical = self.canonical;

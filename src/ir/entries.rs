@@ -4,7 +4,7 @@ use std::cell::RefMut;
 
 use rustc_hash::FxHashMap;
 
-use super::raw::{Attribute, Definition, Factory, Name, Type, Value};
+use super::raw::{Attribute, Definition, Factory, Name, Node, Type, Value};
 use super::{Op, Session};
 use crate::bytecode::{AttributeId, Bytes, Code, Entry, Field, OpNameId, Tables, TypeId, code, dialect};
 use crate::error::{Error, Result};
@@ -335,25 +335,50 @@ impl<'a> Session<'a> {
 
     /// The entry of an attribute: the one it came from, or a new one where a pass made it.
     pub fn attribute_id(&self, attribute: Attribute<'_>) -> Result<AttributeId> {
-        if let Some(id) = self.entries.borrow().attribute_ids.get(&attribute.lasting()) {
-            return Ok(*id);
+        let known = || self.entries.borrow().attribute_ids.get(&attribute.lasting()).copied();
+        if known().is_none() {
+            self.read(Node::Attribute(attribute))?;
         }
-        let id = match attribute.as_string() {
-            Some(text) => self.add_string(text),
-            None => self.read_attribute(attribute)?,
-        };
-        self.entries.borrow_mut().attribute_ids.insert(attribute.lasting(), id);
-        Ok(id)
+        known().ok_or_else(|| Error::bug("an attribute that was read is not known"))
     }
 
     /// The entry of a type: the one it came from, or a new one.
     pub fn type_id(&self, of: Type<'_>) -> Result<TypeId> {
-        if let Some(id) = self.entries.borrow().type_ids.get(&of.lasting()) {
-            return Ok(*id);
+        let known = || self.entries.borrow().type_ids.get(&of.lasting()).copied();
+        if known().is_none() {
+            self.read(Node::Type(of))?;
         }
-        let id = self.read_type(of)?;
-        self.entries.borrow_mut().type_ids.insert(of.lasting(), id);
-        Ok(id)
+        known().ok_or_else(|| Error::bug("a type that was read is not known"))
+    }
+
+    /// Makes the entry of an attribute or a type, after those of all that it holds.
+    fn read(&self, root: Node<'_>) -> Result<()> {
+        let is_unknown = |node: &Node<'_>| match node {
+            Node::Attribute(attribute) => !self.entries.borrow().attribute_ids.contains_key(&attribute.lasting()),
+            Node::Type(of) => !self.entries.borrow().type_ids.contains_key(&of.lasting()),
+        };
+        let mut work = vec![root];
+        while let Some(node) = work.last().copied() {
+            if is_unknown(&node) {
+                let before = work.len();
+                work.extend(node.inside().into_iter().filter(is_unknown));
+                if work.len() > before {
+                    continue;
+                }
+                match node {
+                    Node::Attribute(attribute) => {
+                        let id = self.read_attribute(attribute)?;
+                        self.entries.borrow_mut().attribute_ids.insert(attribute.lasting(), id);
+                    }
+                    Node::Type(of) => {
+                        let id = self.read_type(of)?;
+                        self.entries.borrow_mut().type_ids.insert(of.lasting(), id);
+                    }
+                }
+            }
+            work.pop();
+        }
+        Ok(())
     }
 
     /// The tables, to be added to.

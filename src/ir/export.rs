@@ -90,7 +90,10 @@ impl<'s, 'a> Exporter<'s, 'a> {
         };
         let operands = Span::new(self.tree.operands.len(), operation.operand_count());
         for operand in operation.operands() {
-            let value = self.values.get(&operand).ok_or_else(|| Error::bug("an operand that nothing around it defines"))?;
+            let value = self.values.get(&operand).ok_or_else(|| {
+                let place = self.session.place(operation);
+                Error::format(format!("`{}` at {place} uses a value from where it cannot be seen", operation.name_str()))
+            })?;
             self.tree.operands.push(*value);
         }
         let position = self.tree.operations.len();

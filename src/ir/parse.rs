@@ -1,12 +1,13 @@
 //! Text → bytecode: MLIR's own parser reads the operations, [`super::assembly`] the attributes and types that MLIR does not know.
 
+mod scan;
+
+use super::entries::OWN_DIALECT;
 use super::raw::{self, LocationKind};
 use super::{Attribute, Op, Program, Session, Type, assembly, export, text};
 use crate::bytecode::{AttributeId, Bytecode, Entry, Field, NEWEST_VERSION, OpTree, TypeId, UseOrder, ValueId, code, dialect};
 use crate::error::{Error, Result};
-
-/// Brackets of all kinds within one another. MLIR's parser recurses over them.
-const MAX_BRACKET_DEPTH: usize = 2_000;
+use crate::reader::MAX_REGION_DEPTH;
 
 /// Reads a module from MLIR text, as [`text::write_text`] writes it. Functions are `func.func`; attributes and types are those of vhlo, sdy and builtin.
 /// Operations without a location get their place in the text, under the name `file`.
@@ -17,22 +18,22 @@ const MAX_BRACKET_DEPTH: usize = 2_000;
 /// - [`crate::ErrorKind::Format`]: not MLIR, or not a module of vhlo; with line and column.
 /// - [`crate::ErrorKind::Unsupported`]: brackets nest too deep.
 pub fn parse(source: &str, file: &str) -> Result<Bytecode<'static>> {
-    check_depth(source)?;
-    if source.contains('\0') {
-        return Err(Error::format("the text holds a zero byte"));
-    }
+    scan::scan(source)?;
     let mut empty = Bytecode::empty();
     let mut session = Session::new(&empty);
     let module = raw::parse(session.context(), source).ok_or_else(|| not_mlir(&session))?;
     // The module is freed with this, after everything below looked at it.
     let _owner = module.into_module().ok_or_else(|| Error::format("the text holds no module"))?;
-    if let Some(producer) = module.attribute(text::PRODUCER_ATTRIBUTE).and_then(Attribute::as_string) {
+    if let Some(producer) = module.attribute(text::PRODUCER_ATTRIBUTE) {
+        let producer = producer.as_string().filter(|producer| !producer.contains(&0));
+        let producer = producer.ok_or_else(|| Error::format(format!("`{}` is no string without zero bytes", text::PRODUCER_ATTRIBUTE)))?;
         empty.producer = producer.to_vec().into();
         module.remove_attribute(text::PRODUCER_ATTRIBUTE);
     }
-    if let Some(version) = module.attribute(text::VERSION_ATTRIBUTE).and_then(Attribute::as_integer) {
-        let known = u64::try_from(version).ok().filter(|version| *version <= NEWEST_VERSION);
-        empty.version = known.ok_or_else(|| Error::unsupported(format!("bytecode version {version} is newer than {NEWEST_VERSION}")))?;
+    if let Some(version) = module.attribute(text::VERSION_ATTRIBUTE) {
+        let version = version.as_integer().and_then(|version| u64::try_from(version).ok()).filter(|version| *version <= NEWEST_VERSION);
+        let none = || Error::unsupported(format!("`{}` is no number from 0 to {NEWEST_VERSION}", text::VERSION_ATTRIBUTE));
+        empty.version = version.ok_or_else(none)?;
         module.remove_attribute(text::VERSION_ATTRIBUTE);
     }
     let use_orders = module.attribute(text::USE_ORDERS_ATTRIBUTE).map(use_orders).transpose()?;
@@ -44,12 +45,30 @@ pub fn parse(source: &str, file: &str) -> Result<Bytecode<'static>> {
     // The order of uses is what JAX's writer would leave.
     session.note_change();
     let mut bytecode = export(&program, &empty)?;
+    check(&bytecode)?;
     if let Some(orders) = use_orders {
         check_use_orders(&bytecode.tree, &orders)?;
         bytecode.tree.use_orders = orders;
     }
     bytecode.is_from_text = true;
     Ok(bytecode)
+}
+
+/// Checks what the reader of bytecode checks: operations, and how deep regions and entries nest.
+fn check(bytecode: &Bytecode<'_>) -> Result<()> {
+    let mut open: Vec<u32> = Vec::new();
+    for (position, operation) in bytecode.tree.operations.iter().enumerate() {
+        while open.pop_if(|end| *end as usize <= position).is_some() {}
+        if operation.regions.len > 0 {
+            open.push(operation.end);
+        }
+        let place = || super::place(&bytecode.tables, operation.location);
+        if open.len() > MAX_REGION_DEPTH {
+            return Err(Error::unsupported(format!("regions nest deeper than {MAX_REGION_DEPTH}, at {}", place())));
+        }
+        bytecode.check_operation(operation).map_err(|error| Error::format(format!("{error}, at {}", place())))?;
+    }
+    bytecode.tables.check_depth()
 }
 
 /// Gives the arguments or results of a function the empty dictionaries that a marker stands for.
@@ -93,34 +112,6 @@ fn check_use_orders(tree: &OpTree, orders: &[UseOrder]) -> Result<()> {
     Err(Error::format(format!("`{name}` does not fit the uses of the module's values")).with_hint("remove it; it has no meaning"))
 }
 
-/// Fails where MLIR's parser, which recurses, would run out of stack.
-fn check_depth(text: &str) -> Result<()> {
-    let (mut depth, mut line) = (0usize, 1);
-    let (mut is_string, mut is_comment, mut previous) = (false, false, b' ');
-    for byte in text.bytes() {
-        match byte {
-            b'\n' => {
-                line += 1;
-                (is_comment, is_string) = (false, false);
-            }
-            _ if is_comment => {}
-            b'"' if previous != b'\\' => is_string = !is_string,
-            _ if is_string => {}
-            b'/' if previous == b'/' => is_comment = true,
-            b'(' | b'[' | b'{' | b'<' => depth += 1,
-            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
-            b'>' if previous != b'-' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        if depth > MAX_BRACKET_DEPTH {
-            return Err(Error::unsupported(format!("brackets nest deeper than {MAX_BRACKET_DEPTH}, on line {line}")));
-        }
-        // A backslash that is itself escaped escapes nothing.
-        previous = if byte == b'\\' && previous == b'\\' { b' ' } else { byte };
-    }
-    Ok(())
-}
-
 /// What MLIR said of text that it could not read.
 fn not_mlir(session: &Session<'_>) -> Error {
     let said = session.take_located_diagnostics();
@@ -144,13 +135,16 @@ fn check_operations(program: &Program<'_, '_>) -> Result<()> {
 
 fn check_operation(program: &Program<'_, '_>, operation: Op<'_>) -> Result<()> {
     let name = operation.name_str();
-    if matches!(name, "func.func" | "func.call" | "func.return") {
-        return Ok(());
-    }
     let refuse = |what: String| {
         let place = program.session.place(operation);
         Error::format(format!("{what}, at {place}"))
     };
+    if operation.successor_count() > 0 {
+        return Err(refuse(format!("operation `{name}` branches between blocks")));
+    }
+    if matches!(name, "func.func" | "func.call" | "func.return") {
+        return Ok(());
+    }
     let hint = "functions are `func.func`, `call` and `return`, other operations those of vhlo and sdy, as in `\"vhlo.add_v1\"`";
     let is_own = name.starts_with("jaxprism.");
     let is_known = is_own || matches!(name.split_once('.'), Some(("vhlo" | "sdy" | "builtin", _)));
@@ -163,17 +157,27 @@ fn check_operation(program: &Program<'_, '_>, operation: Op<'_>) -> Result<()> {
     let id = program.session.op_name_id(operation.name())?;
     let row = program.session.tables().op_row(id);
     let Some(row) = row else { return Err(refuse(format!("operation `{name}` is not known"))) };
-    let missing = row.properties.iter().find(|property| !property.ends_with('?') && operation.attribute(property).is_none());
-    match missing {
-        Some(missing) => Err(refuse(format!("operation `{name}` has no attribute `{missing}`"))),
-        None => Ok(()),
+    for property in row.properties {
+        let wanted = property.trim_end_matches('?');
+        // MLIR's tools write `<{…}>`, which MLIR keeps apart in operations that it does not know.
+        let inherent = operation.inherent_attribute(wanted).filter(|_| !name.starts_with("builtin."));
+        match (inherent, operation.discardable_attribute(wanted)) {
+            (Some(_), Some(_)) => return Err(refuse(format!("operation `{name}` has two attributes `{wanted}`"))),
+            (Some(value), None) => operation.set_discardable_attribute(wanted, value),
+            (None, None) if wanted == *property => return Err(refuse(format!("operation `{name}` has no attribute `{wanted}`"))),
+            (None, _) => {}
+        }
     }
+    Ok(())
 }
 
 impl<'a> Session<'a> {
-    /// The entry of an attribute that MLIR's parser made.
+    /// The entry of an attribute that MLIR's parser made. Those of all that it holds are there.
     pub(super) fn read_attribute(&self, attribute: Attribute<'_>) -> Result<AttributeId> {
         use code::builtin as b;
+        if let Some(text) = attribute.as_string() {
+            return Ok(self.add_string(text));
+        }
         let builtin = |code, fields: Vec<Field<'a>>| self.intern(Entry::new(dialect::BUILTIN, code, fields));
         if let Some((dialect, body)) = attribute.as_opaque() {
             let text = opaque('#', dialect, body);
@@ -215,8 +219,7 @@ impl<'a> Session<'a> {
         match kind {
             LocationKind::Unknown => builtin(b::LOC_UNKNOWN, vec![]),
             LocationKind::File(file, [line, column, end_line, end_column]) => {
-                // What MLIR's parser calls text that has no name.
-                let file = if file == b"-" { self.add_string(self.file.as_bytes()) } else { self.add_string(file) };
+                let file = if file == text::NAMELESS { self.add_string(self.file.as_bytes()) } else { self.add_string(file) };
                 let file = Field::Attribute(file);
                 if (line, column) == (end_line, end_column) {
                     return builtin(b::LOC_FILE, vec![file, number(line), number(column)]);
@@ -233,19 +236,30 @@ impl<'a> Session<'a> {
             LocationKind::CallSite(callee, caller) => {
                 builtin(b::LOC_CALLSITE, vec![Field::Attribute(self.attribute_id(callee)?), Field::Attribute(self.attribute_id(caller)?)])
             }
-            // The attribute that stands for a location which MLIR would make another of.
-            LocationKind::Fused(_, Some(metadata)) => self.attribute_id(metadata),
-            LocationKind::Fused(parts, None) => {
+            LocationKind::Fused(parts, metadata) => {
+                let is_own = |metadata: &Attribute<'_>| metadata.as_opaque().is_some_and(|(dialect, _)| dialect == OWN_DIALECT.as_bytes());
+                if let ([unknown], Some(entry)) = (&parts[..], metadata.filter(is_own))
+                    && matches!(unknown.as_location_kind(), Some(LocationKind::Unknown))
+                {
+                    // It stands for a location which MLIR would make another of.
+                    return self.attribute_id(entry);
+                }
                 let mut fields = vec![Field::Count(parts.len() as u32)];
                 for part in parts {
                     fields.push(Field::Attribute(self.attribute_id(part)?));
                 }
-                builtin(b::LOC_FUSED, fields)
+                match metadata {
+                    Some(metadata) => {
+                        fields.push(Field::Attribute(self.attribute_id(metadata)?));
+                        builtin(b::LOC_FUSED_METADATA, fields)
+                    }
+                    None => builtin(b::LOC_FUSED, fields),
+                }
             }
         }
     }
 
-    /// The entry of a type that MLIR's parser made.
+    /// The entry of a type that MLIR's parser made. Those of all that it holds are there.
     pub(super) fn read_type(&self, of: Type<'_>) -> Result<TypeId> {
         use code::builtin as b;
         let builtin = |code, fields: Vec<Field<'a>>| Ok(self.tables_mut().intern_type(Entry::new(dialect::BUILTIN, code, fields)));

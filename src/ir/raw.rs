@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 use melior::Context;
 use mlir_sys::*;
 
-pub use text::{LocationKind, parse, position};
+pub use text::{LocationKind, Node, parse, position};
 
 macro_rules! handle {
     ($(#[$doc:meta])* $name:ident, $raw:ident) => {
@@ -497,6 +497,11 @@ impl<'s> Op<'s> {
         (0..self.result_count()).map(move |index| self.result(index))
     }
 
+    /// How many successors there are.
+    pub fn successor_count(self) -> usize {
+        unsafe { mlirOperationGetNumSuccessors(self.raw) as usize }
+    }
+
     /// How many regions there are.
     pub fn region_count(self) -> usize {
         unsafe { mlirOperationGetNumRegions(self.raw) as usize }
@@ -530,6 +535,21 @@ impl<'s> Op<'s> {
     /// Sets an attribute.
     pub fn set_attribute(self, name: &str, attribute: Attribute<'s>) {
         unsafe { mlirOperationSetAttributeByName(self.raw, string_ref(name.as_bytes()), attribute.raw) }
+    }
+
+    /// An attribute among the properties, which MLIR keeps apart.
+    pub fn inherent_attribute(self, name: &str) -> Option<Attribute<'s>> {
+        Attribute::some(unsafe { mlirOperationGetInherentAttributeByName(self.raw, string_ref(name.as_bytes())) })
+    }
+
+    /// An attribute outside the properties.
+    pub fn discardable_attribute(self, name: &str) -> Option<Attribute<'s>> {
+        Attribute::some(unsafe { mlirOperationGetDiscardableAttributeByName(self.raw, string_ref(name.as_bytes())) })
+    }
+
+    /// Sets an attribute outside the properties.
+    pub fn set_discardable_attribute(self, name: &str, attribute: Attribute<'s>) {
+        unsafe { mlirOperationSetDiscardableAttributeByName(self.raw, string_ref(name.as_bytes()), attribute.raw) }
     }
 
     /// Removes an attribute, if it is there.

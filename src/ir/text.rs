@@ -19,6 +19,7 @@ use crate::bytecode::{
 use crate::error::{Error, Result};
 use canonical::Names;
 use locations::Locations;
+pub(super) use locations::NAMELESS;
 
 /// The name of the module's attribute that holds the producer, where it is not the newest.
 pub(super) const PRODUCER_ATTRIBUTE: &str = "jaxprism.producer";
@@ -69,12 +70,10 @@ impl TextOptions {
 /// - [`crate::ErrorKind::Unsupported`]: attributes name one another so often that their text would not end.
 /// - [`crate::ErrorKind::Io`]: those of `out`.
 pub fn write_text(bytecode: &Bytecode<'_>, options: &TextOptions, out: &mut dyn Write) -> Result<()> {
-    // Real modules stay below ten entries for each item of theirs.
     let items = bytecode.tree.operations.len() + bytecode.tree.value_types.len() + bytecode.tree.operands.len();
-    let limit = 10_000_000 + 200 * items as u64;
     let names = if options.canonical { Names::canonical(bytecode) } else { Names::default() };
     let rename = |name: &[u8]| names.of(name);
-    let writer = Writer::new(&bytecode.tables, options.form, options.constants, limit).rename_symbols(&rename);
+    let writer = Writer::new(&bytecode.tables, options.form, options.constants, items).rename_symbols(&rename);
     let mut printer = Printer {
         bytecode,
         options,
@@ -82,8 +81,7 @@ pub fn write_text(bytecode: &Bytecode<'_>, options: &TextOptions, out: &mut dyn 
         names: &names,
         values: vec![Name::Unknown; bytecode.tree.value_types.len()],
         locations: Locations::default(),
-        next_result: 0,
-        next_argument: 0,
+        numbers: Numbers::default(),
         text: String::new(),
         out,
     };
@@ -130,6 +128,17 @@ enum Name {
     Result(u32),
     /// One of several results.
     Part(u32, u32),
+    /// Used before its definition.
+    Early,
+    /// The same, by the number of the first result beside it.
+    EarlyPart(u32, u32),
+}
+
+/// The numbers of the next names.
+#[derive(Clone, Copy, Default)]
+struct Numbers {
+    result: u32,
+    argument: u32,
 }
 
 struct Printer<'p, 'a> {
@@ -139,8 +148,7 @@ struct Printer<'p, 'a> {
     names: &'p Names,
     values: Vec<Name>,
     locations: Locations,
-    next_result: u32,
-    next_argument: u32,
+    numbers: Numbers,
     text: String,
     out: &'p mut dyn Write,
 }
@@ -195,9 +203,14 @@ impl<'p, 'a> Printer<'p, 'a> {
         let name_of = |operation: &Operation| bytecode.tables.string(bytecode.inherent(operation, "sym_name")?);
         let found = bytecode.functions().find(|operation| name_of(operation) == Some(name.as_bytes()));
         found.ok_or_else(|| {
-            let names = bytecode.functions().filter_map(name_of).take(10).map(|name| format!("`{}`", String::from_utf8_lossy(name)));
-            let names = names.collect::<Vec<_>>().join(", ");
-            Error::refused(format!("the module has no function `{name}`")).with_hint(format!("it has {names}"))
+            let names: Vec<_> = bytecode.functions().filter_map(name_of).collect();
+            let shown = names.iter().take(10).map(|name| format!("`{}`", String::from_utf8_lossy(name))).collect::<Vec<_>>().join(", ");
+            let hint = match names.len() {
+                0 => "it has no functions".to_owned(),
+                1..=10 => format!("it has {shown}"),
+                count => format!("it has {shown} and {} more", count - 10),
+            };
+            Error::refused(format!("the module has no function `{name}`")).with_hint(hint)
         })
     }
 
@@ -210,11 +223,13 @@ impl<'p, 'a> Printer<'p, 'a> {
             "builtin.module" if place.indent == 0 => return self.builtin_module(operation, place),
             "vhlo.func_v1" => {
                 // What a name stands for ends with its function.
-                (self.next_result, self.next_argument) = (0, 0);
-                return match self.function_of(operation) {
-                    Some(function) => self.function(operation, &function, place),
-                    None => self.generic_function(operation, place),
-                };
+                let outer = std::mem::take(&mut self.numbers);
+                match self.function_of(operation) {
+                    Some(function) => self.function(operation, &function, place)?,
+                    None => self.generic_function(operation, place)?,
+                }
+                self.numbers = outer;
+                return Ok(());
             }
             _ => {}
         }
@@ -509,14 +524,20 @@ impl<'p, 'a> Printer<'p, 'a> {
         let is_in_one_region = !is_function && (place.is_in_one_region || regions.len() == 1);
         let inner = Place { indent: place.indent + 1, is_in_function: is_function, is_in_one_region };
         self.text.push_str(" (");
+        let outer = self.numbers;
         for (position, region) in regions.iter().enumerate() {
             self.text.push_str(if position > 0 { ", {\n" } else { "{\n" });
+            // Names end with their region, so that what changes in one renames nothing behind it.
+            self.numbers = outer;
             for (number, block) in tree.blocks_of(region).iter().enumerate() {
-                self.block(block, number, inner, number == 0 && block.arguments.len == 0)?;
+                // Nothing in the braces would be no block at all.
+                let is_bare = number == 0 && block.arguments.len == 0 && block.first < block.end;
+                self.block(block, number, inner, is_bare)?;
             }
             self.indent(place.indent);
             self.text.push('}');
         }
+        self.numbers = outer;
         self.text.push(')');
         Ok(())
     }
@@ -547,8 +568,10 @@ impl<'p, 'a> Printer<'p, 'a> {
 
     /// Names an argument of a block, and writes the name.
     fn argument(&mut self, value: ValueId) {
-        self.values[value.index()] = Name::Argument(self.next_argument);
-        self.next_argument += 1;
+        if let name @ Name::Unknown = &mut self.values[value.index()] {
+            *name = Name::Argument(self.numbers.argument);
+            self.numbers.argument += 1;
+        }
         self.value(value);
     }
 
@@ -558,21 +581,45 @@ impl<'p, 'a> Printer<'p, 'a> {
         if count == 0 {
             return;
         }
-        let number = self.next_result;
-        self.next_result += 1;
-        for (part, value) in operation.results.range().enumerate() {
-            self.values[value] = if count == 1 { Name::Result(number) } else { Name::Part(number, part as u32) };
+        let first = operation.results.start;
+        if matches!(self.values[first as usize], Name::Unknown) {
+            let number = self.numbers.result;
+            self.numbers.result += 1;
+            for (part, value) in operation.results.range().enumerate() {
+                self.values[value] = if count == 1 { Name::Result(number) } else { Name::Part(number, part as u32) };
+            }
         }
-        let _ = if count == 1 { write!(self.text, "%{number} = ") } else { write!(self.text, "%{number}:{count} = ") };
+        let _ = match self.values[first as usize] {
+            Name::Result(number) => write!(self.text, "%{number} = "),
+            Name::Part(number, _) => write!(self.text, "%{number}:{count} = "),
+            Name::EarlyPart(number, _) => write!(self.text, "%early{number}:{count} = "),
+            _ => write!(self.text, "%early{first} = "),
+        };
     }
 
     fn value(&mut self, value: ValueId) {
+        if let Name::Unknown = self.values[value.index()] {
+            self.name_early(value);
+        }
         let _ = match self.values[value.index()] {
             Name::Argument(number) => write!(self.text, "%arg{number}"),
             Name::Result(number) => write!(self.text, "%{number}"),
             Name::Part(number, part) => write!(self.text, "%{number}#{part}"),
-            Name::Unknown => write!(self.text, "%undefined"),
+            Name::EarlyPart(number, part) => write!(self.text, "%early{number}#{part}"),
+            Name::Early | Name::Unknown => write!(self.text, "%early{}", value.0),
         };
+    }
+
+    /// Names a value that is used before its definition, as MLIR allows inside operations that it does not know, and those defined with it.
+    fn name_early(&mut self, value: ValueId) {
+        let results = self.bytecode.tree.operations.iter().map(|operation| operation.results.range());
+        match results.filter(|results| results.len() > 1).find(|results| results.contains(&value.index())) {
+            Some(results) => {
+                let first = results.start as u32;
+                results.enumerate().for_each(|(part, value)| self.values[value] = Name::EarlyPart(first, part as u32));
+            }
+            None => self.values[value.index()] = Name::Early,
+        }
     }
 
     fn operands(&mut self, operation: &Operation) {

@@ -48,6 +48,17 @@ const ELEMENTS: [(&str, Element); 28] = [
     ("f6E2M3FN", Element::Bits(6)),
 ];
 
+/// The elements of `array<…>`, each of which takes whole bytes.
+pub(super) const ARRAY_ELEMENTS: [(&str, Element); 7] = [
+    ("i1", Element::Bool),
+    ("i8", Element::Signed(8)),
+    ("i16", Element::Signed(16)),
+    ("i32", Element::Signed(32)),
+    ("i64", Element::Signed(64)),
+    ("f32", Element::Float(8, 23)),
+    ("f64", Element::Float(11, 52)),
+];
+
 impl Element {
     /// The element of a builtin type's name.
     pub(super) fn named(name: &str) -> Option<Self> {
@@ -66,16 +77,22 @@ impl Element {
 
     /// Writes one element from its bits. `None`: a bit beyond the width is set, so that text would lose it.
     pub(super) fn write(self, bits: u64) -> Option<String> {
-        match self {
-            Self::Bool => Some(if bits == 0 { "false" } else { "true" }.to_owned()),
-            Self::Signed(width) => {
-                let unused = 64 - width;
-                (bits << unused >> unused == bits).then(|| (((bits << unused) as i64) >> unused).to_string())
-            }
-            Self::Unsigned(_) => Some(bits.to_string()),
-            Self::Float(exponent, fraction) => Some(write_float(bits, exponent, fraction)),
-            Self::Bits(width) => Some(format!("0x{bits:0digits$X}", digits = width.div_ceil(4) as usize)),
+        let width = match self {
+            Self::Bool => 1,
+            Self::Signed(width) | Self::Unsigned(width) | Self::Bits(width) => width,
+            Self::Float(exponent, fraction) => 1 + exponent + fraction,
+        };
+        let unused = 64 - width;
+        if bits << unused >> unused != bits {
+            return None;
         }
+        Some(match self {
+            Self::Bool => if bits == 0 { "false" } else { "true" }.to_owned(),
+            Self::Signed(_) => (((bits << unused) as i64) >> unused).to_string(),
+            Self::Unsigned(_) => bits.to_string(),
+            Self::Float(exponent, fraction) => write_float(bits, exponent, fraction),
+            Self::Bits(width) => format!("0x{bits:0digits$X}", digits = width.div_ceil(4) as usize),
+        })
     }
 
     /// The bits of one element. `None`: no such number, or not one of this type.
@@ -151,13 +168,16 @@ fn decode(bits: u64, exponent: u32, fraction: u32) -> f64 {
 /// The bits of the nearest float of a narrow IEEE format.
 fn encode(value: f64, exponent: u32, fraction: u32) -> u64 {
     let sign = u64::from(value.is_sign_negative()) << (exponent + fraction);
+    let infinity = ((1 << exponent) - 1) << fraction;
+    if !value.is_finite() {
+        return sign | infinity;
+    }
     let bias = (1 << (exponent - 1)) - 1;
     // The power of two of the last digit; below the smallest normal number it stays.
     let power = ((value.abs().to_bits() >> 52) as i32 - 1023).max(1 - bias);
     let digits = (value.abs() / 2f64.powi(power - fraction as i32)).round_ties_even() as u64;
     // Where rounding reaches the next power of two, the carry does what is needed.
     let magnitude = digits + (((power + bias - 1) as u64) << fraction);
-    let infinity = ((1 << exponent) - 1) << fraction;
     sign | magnitude.min(infinity)
 }
 
@@ -197,6 +217,7 @@ mod tests {
         assert_eq!(read_float("259.0", 8, 7), read_float("260.0", 8, 7));
         assert_eq!(read_float("65519.0", 5, 10), Some(0x7BFF));
         assert_eq!(read_float("65520.0", 5, 10), Some(0x7C00));
+        assert_eq!(read_float("-1.0e999", 5, 10), Some(0xFC00));
         assert_eq!(read_float("inf", 8, 23), None);
     }
 
@@ -207,6 +228,7 @@ mod tests {
         assert_eq!(Element::Signed(4).read("-2"), Some(0x0E));
         assert_eq!(Element::Signed(4).read("14"), Some(0x0E));
         assert_eq!(Element::Signed(4).read("16"), None);
+        assert_eq!((Element::Unsigned(4).write(16), Element::Bits(6).write(64)), (None, None));
         assert_eq!(Element::Unsigned(8).read("256"), None);
         assert_eq!(Element::Unsigned(64).read("18446744073709551615"), Some(u64::MAX));
         assert_eq!(Element::Signed(64).read("-9223372036854775808"), Some(1 << 63));

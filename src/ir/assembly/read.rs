@@ -1,6 +1,7 @@
 //! Text → entries.
 
-use super::number::{Element, read_float};
+use super::super::entries::OWN_DIALECT;
+use super::number::{ARRAY_ELEMENTS, Element, read_float};
 use super::syntax::{self, ELEMENT_TYPES, Enumeration, Syntax};
 use super::write::MOST_DIMENSIONS;
 use crate::bytecode::{AttributeId, Bytes, Code, DialectId, Entry, Field, Kind, Tables, TypeId, code, dialect, find_entry_row};
@@ -62,6 +63,7 @@ impl<'t, 'x, 'a> Reader<'t, 'x, 'a> {
             Some(b'#') => {
                 self.at += 1;
                 let entry = self.of_dialect(false)?;
+                self.check(&entry, false)?;
                 Ok(self.tables.intern_attribute(entry))
             }
             Some(b'"') => {
@@ -93,6 +95,7 @@ impl<'t, 'x, 'a> Reader<'t, 'x, 'a> {
             _ if self.takes_word("unit") => Ok(self.builtin(b::UNIT, [])),
             _ if self.takes_word("true") => self.boolean(1),
             _ if self.takes_word("false") => self.boolean(0),
+            _ if self.takes_word("array") => self.dense_array(),
             _ => {
                 let of = self.r#type()?;
                 Ok(self.builtin(b::TYPE, [Field::Type(of)]))
@@ -106,6 +109,28 @@ impl<'t, 'x, 'a> Reader<'t, 'x, 'a> {
 
     fn builtin_type(&mut self, code: u8, fields: impl Into<Box<[Field<'a>]>>) -> TypeId {
         self.tables.intern_type(Entry::new(dialect::BUILTIN, code, fields))
+    }
+
+    /// `<i32: 1, 2>`.
+    fn dense_array(&mut self) -> Result<AttributeId> {
+        self.expect("<")?;
+        let name = self.word()?;
+        let row = ARRAY_ELEMENTS.iter().find(|(known, _)| *known == name);
+        let (_, element) = row.ok_or_else(|| self.error(format!("`{name}` is no type of the elements of an array")))?;
+        let mut bytes = Vec::new();
+        if self.takes(":") {
+            loop {
+                let bits = self.element(*element)?;
+                bytes.extend_from_slice(&bits.to_le_bytes()[..element.bytes()]);
+                if !self.takes(",") {
+                    break;
+                }
+            }
+        }
+        self.expect(">")?;
+        let count = (bytes.len() / element.bytes()) as u64;
+        let of = self.builtin_named(name).ok_or_else(|| Error::bug("an element of an array without a type"))?;
+        Ok(self.builtin(code::builtin::DENSE_ARRAY, [Field::Type(of), Field::Unsigned(count), Field::Blob(Bytes(bytes.into()))]))
     }
 
     fn boolean(&mut self, value: u64) -> Result<AttributeId> {
@@ -156,9 +181,12 @@ impl<'t, 'x, 'a> Reader<'t, 'x, 'a> {
             return Err(self.expected("an integer or float type"));
         };
         let of = self.builtin_named(name).ok_or_else(|| self.error(format!("`{name}` is no type of a number")))?;
-        let code = if matches!(element, Element::Float(..)) { code::builtin::FLOAT } else { code::builtin::INTEGER };
+        let is_float = matches!(element, Element::Float(..) | Element::Bits(_));
+        let code = if is_float { code::builtin::FLOAT } else { code::builtin::INTEGER };
         let bits = element.read(number).ok_or_else(|| self.error(format!("`{number}` is no `{name}`")))?;
-        Ok(self.builtin(code, [Field::Type(of), Field::Unsigned(bits)]))
+        let entry = Entry::new(dialect::BUILTIN, code, [Field::Type(of), Field::Unsigned(bits)]);
+        self.check(&entry, false)?;
+        Ok(self.tables.intern_attribute(entry))
     }
 
     /// The builtin type of a single word.
@@ -175,8 +203,7 @@ impl<'t, 'x, 'a> Reader<'t, 'x, 'a> {
     fn of_dialect(&mut self, is_type: bool) -> Result<Entry<'a>> {
         let start = self.at;
         let name = self.word()?;
-        if let Some((dialect, "entry")) = name.split_once('.').filter(|(dialect, _)| *dialect == super::super::OWN_DIALECT) {
-            let _ = dialect;
+        if name.split_once('.') == Some((OWN_DIALECT, "entry")) {
             return self.fields(is_type);
         }
         if !name.contains('.') {
@@ -231,6 +258,10 @@ impl<'t, 'x, 'a> Reader<'t, 'x, 'a> {
             Some((code, row)) if row.fields.is_empty() => Ok(vhlo(code, [])),
             _ => Err(self.unknown(start, name)),
         }
+    }
+
+    fn check(&self, entry: &Entry<'_>, is_type: bool) -> Result<()> {
+        self.tables.check(entry, is_type).map_err(|error| self.error(error.to_string()))
     }
 
     fn unknown(&mut self, start: usize, name: &str) -> Error {
@@ -325,9 +356,7 @@ impl<'t, 'x, 'a> Reader<'t, 'x, 'a> {
         let end = std::mem::replace(&mut self.at, start);
         let bytes = self.elements(&shape, element, is_complex, start + data.len())?;
         self.at = end;
-        let entry = vhlo(code::vhlo::TENSOR, [Field::Type(of), Field::Blob(Bytes(bytes.into()))]);
-        self.tables.check(&entry, false).map_err(|error| self.error(error.to_string()))?;
-        Ok(entry)
+        Ok(vhlo(code::vhlo::TENSOR, [Field::Type(of), Field::Blob(Bytes(bytes.into()))]))
     }
 
     /// The text up to the `>` that ends the elements.
@@ -347,19 +376,24 @@ impl<'t, 'x, 'a> Reader<'t, 'x, 'a> {
 
     /// The bytes of elements, up to `end`.
     fn elements(&mut self, shape: &[i64], element: Element, is_complex: bool, end: usize) -> Result<Vec<u8>> {
-        self.skip_space();
+        let at_end = |this: &mut Self| {
+            this.skip_space();
+            if this.at == end { Ok(()) } else { Err(this.expected("`>`")) }
+        };
         if self.peeks(b'"') {
-            return self.hexadecimal();
+            let bytes = self.hexadecimal()?;
+            return at_end(self).map(|()| bytes);
         }
         if self.at >= end {
             return Ok(Vec::new());
         }
+        if self.takes_word("hash") {
+            let error = self.error("a constant of which only the hash is there".to_owned());
+            return Err(error.with_hint("canonical text is for comparing; print the module with `--constants all`"));
+        }
         let mut numbers = Vec::new();
         let dimensions = self.nested(element, is_complex, &mut numbers, 0)?;
-        self.skip_space();
-        if self.at != end {
-            return Err(self.expected("`>`"));
-        }
+        at_end(self)?;
         if !dimensions.is_empty() && dimensions != shape {
             return Err(self.error(format!("the elements make a shape {dimensions:?}, the type says {shape:?}")));
         }
@@ -586,9 +620,7 @@ impl<'t, 'x, 'a> Reader<'t, 'x, 'a> {
             }
         }
         self.expect(">")?;
-        let entry = Entry::new(syntax.dialect, syntax.code, fields);
-        self.tables.check(&entry, syntax.is_type).map_err(|error| self.error(error.to_string()))?;
-        Ok(entry)
+        Ok(Entry::new(syntax.dialect, syntax.code, fields))
     }
 
     /// What one kind of field holds; a list ends before `end`.
@@ -638,6 +670,7 @@ impl<'t, 'x, 'a> Reader<'t, 'x, 'a> {
             Some(b'!') => {
                 self.at += 1;
                 let entry = self.of_dialect(true)?;
+                self.check(&entry, true)?;
                 return Ok(self.tables.intern_type(entry));
             }
             Some(b'(') => {
@@ -744,10 +777,6 @@ impl<'t, 'x, 'a> Reader<'t, 'x, 'a> {
         self.expect(">")?;
         let mut entry = Entry::new(dialect, 0, fields);
         (entry.code, entry.identity) = (code, identity);
-        self.tables.check(&entry, is_type).map_err(|error| {
-            self.at = start;
-            self.error(error.to_string())
-        })?;
         Ok(entry)
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::number::{Element, write_float};
+use super::number::{ARRAY_ELEMENTS, Element, write_float};
 use super::syntax::{self, ELEMENT_TYPES, Enumeration, Syntax};
 use crate::bytecode::{AttributeId, Code, Entry, Field, Kind, Tables, TypeId, code, dialect, entry_row};
 use crate::error::{Error, Result};
@@ -37,9 +37,12 @@ pub struct Writer<'t, 'a> {
     form: Form,
     constants: Constants,
     rename: Option<Rename<'t>>,
-    /// Entries that may still be written. They can name one another exponentially often.
+    /// Entries that may still be written. They can name one another exponentially often, and each can be large.
     left: u64,
 }
+
+/// As many bytes of an entry's own count as much as an entry.
+const BYTES_OF_AN_ENTRY: u64 = 64;
 
 /// What an entry's own spelling cannot say.
 struct Lossy;
@@ -52,9 +55,13 @@ const MOST_NUMBERS: u64 = 100;
 pub(super) const MOST_DIMENSIONS: usize = 64;
 
 impl<'t, 'a> Writer<'t, 'a> {
-    /// A writer of at most `limit` entries.
-    pub fn new(tables: &'t Tables<'a>, form: Form, constants: Constants, limit: u64) -> Self {
-        Self { tables, form, constants, rename: None, left: limit }
+    /// A writer for a module of so many items: operations, values, operands. It writes no more than real modules need.
+    pub fn new(tables: &'t Tables<'a>, form: Form, constants: Constants, items: usize) -> Self {
+        // Real modules stay below ten entries for each item of theirs, and name large ones once.
+        let bytes = |entry: &Entry<'_>| entry.bytes().map_or(0, |bytes| bytes.0.len() as u64);
+        let bytes: u64 = (0..tables.attribute_count()).map(|id| bytes(tables.attribute(AttributeId(id as u32)))).sum();
+        let left = 2_000_000 + 200 * items as u64 + 4 * (bytes / BYTES_OF_AN_ENTRY);
+        Self { tables, form, constants, rename: None, left }
     }
 
     /// Lets other names stand for those of symbols.
@@ -73,8 +80,8 @@ impl<'t, 'a> Writer<'t, 'a> {
     /// # Errors
     /// [`crate::ErrorKind::Unsupported`] when the limit is reached: attributes name one another so often that their text has no end.
     pub fn attribute(&mut self, out: &mut String, id: AttributeId) -> Result<()> {
-        self.spend()?;
         let entry = self.tables.attribute(id);
+        self.spend(entry)?;
         let start = out.len();
         match self.plain_attribute(out, entry)? {
             Ok(()) => Ok(()),
@@ -91,8 +98,8 @@ impl<'t, 'a> Writer<'t, 'a> {
     /// # Errors
     /// As [`Writer::attribute`].
     pub fn r#type(&mut self, out: &mut String, id: TypeId) -> Result<()> {
-        self.spend()?;
         let entry = self.tables.r#type(id);
+        self.spend(entry)?;
         let start = out.len();
         match self.plain_type(out, entry)? {
             Ok(()) => Ok(()),
@@ -104,10 +111,34 @@ impl<'t, 'a> Writer<'t, 'a> {
         }
     }
 
-    fn spend(&mut self) -> Result<()> {
+    /// Writes an attribute field by field, whatever spelling it has.
+    ///
+    /// # Errors
+    /// As [`Writer::attribute`].
+    pub fn attribute_by_fields(&mut self, out: &mut String, id: AttributeId) -> Result<()> {
+        let entry = self.tables.attribute(id);
+        self.spend(entry)?;
+        out.push('#');
+        self.fields(out, entry, false)
+    }
+
+    /// Writes a type field by field, whatever spelling it has.
+    ///
+    /// # Errors
+    /// As [`Writer::attribute`].
+    pub fn type_by_fields(&mut self, out: &mut String, id: TypeId) -> Result<()> {
+        let entry = self.tables.r#type(id);
+        self.spend(entry)?;
+        out.push('!');
+        self.fields(out, entry, true)
+    }
+
+    /// Takes an entry from the limit, and its bytes should they be many.
+    fn spend(&mut self, entry: &Entry<'_>) -> Result<()> {
+        let bytes = entry.bytes().map_or(0, |bytes| bytes.0.len() as u64);
         self.left = self
             .left
-            .checked_sub(1)
+            .checked_sub(1 + bytes / BYTES_OF_AN_ENTRY)
             .ok_or_else(|| Error::unsupported("the attributes of the module name one another so often that their text would not end"))?;
         Ok(())
     }
@@ -152,6 +183,9 @@ impl<'t, 'a> Writer<'t, 'a> {
                 out.push(']');
             }
             (b::DICTIONARY, [Field::Count(_), items @ ..]) => return self.dictionary(out, items),
+            (b::DENSE_ARRAY, [Field::Type(of), Field::Unsigned(count), Field::Blob(bytes)]) => {
+                return Ok(self.dense_array(out, *of, *count, &bytes.0).ok_or(Lossy));
+            }
             (b::INTEGER, [Field::Type(of), Field::Unsigned(bits)]) => return self.integer(out, *of, *bits),
             (b::FLOAT, [Field::Type(of), Field::Unsigned(bits)]) => {
                 let entry = self.tables.r#type(*of);
@@ -171,24 +205,45 @@ impl<'t, 'a> Writer<'t, 'a> {
 
     /// A builtin dictionary, if its keys are in the order in which MLIR keeps them.
     fn dictionary(&mut self, out: &mut String, items: &'t [Field<'a>]) -> Result<Plain> {
-        let mut previous: Option<&[u8]> = None;
+        let pair = |pair: &[Field<'_>]| match pair {
+            [Field::Attribute(key), Field::Attribute(value)] => Some((self.builtin_string(*key)?, *value)),
+            _ => None,
+        };
+        let Some(pairs) = items.chunks(2).map(pair).collect::<Option<Vec<_>>>() else { return Ok(Err(Lossy)) };
+        let are_names = pairs.iter().all(|(key, _)| !key.is_empty() && std::str::from_utf8(key).is_ok());
+        if !are_names || !pairs.is_sorted_by(|(a, _), (b, _)| a < b) {
+            return Ok(Err(Lossy));
+        }
         out.push('{');
-        for pair in items.chunks(2) {
-            let [Field::Attribute(key), Field::Attribute(value)] = pair else { return Ok(Err(Lossy)) };
-            let Some(key) = self.builtin_string(*key) else { return Ok(Err(Lossy)) };
-            if key.is_empty() || std::str::from_utf8(key).is_err() || previous.is_some_and(|previous| previous >= key) {
-                return Ok(Err(Lossy));
-            }
-            if previous.is_some() {
-                out.push_str(", ");
-            }
+        for (position, (key, value)) in pairs.into_iter().enumerate() {
+            out.push_str(if position > 0 { ", " } else { "" });
             identifier(out, key);
             out.push_str(" = ");
-            self.attribute(out, *value)?;
-            previous = Some(key);
+            self.attribute(out, value)?;
         }
         out.push('}');
         Ok(Ok(()))
+    }
+
+    /// `array<i32: 1, 2>`. `None`: too long to be written, or not as MLIR makes it.
+    fn dense_array(&self, out: &mut String, of: TypeId, count: u64, bytes: &[u8]) -> Option<()> {
+        let of = self.tables.r#type(of);
+        let (name, element) = ARRAY_ELEMENTS.into_iter().find(|(name, _)| is_builtin_named(of, name))?;
+        let most = match self.constants {
+            Constants::All => usize::MAX,
+            Constants::UpTo(most) | Constants::Hashed(most) => most,
+        };
+        if bytes.len() > most.saturating_mul(element.bytes()) || count.checked_mul(element.bytes() as u64) != Some(bytes.len() as u64) {
+            return None;
+        }
+        let _ = write!(out, "array<{name}");
+        for (position, chunk) in bytes.chunks(element.bytes()).enumerate() {
+            let mut bits = [0; 8];
+            bits.get_mut(..chunk.len())?.copy_from_slice(chunk);
+            let _ = write!(out, "{} {}", if position > 0 { "," } else { ":" }, element.write(u64::from_le_bytes(bits))?);
+        }
+        out.push('>');
+        Some(())
     }
 
     fn integer(&mut self, out: &mut String, of: TypeId, bits: u64) -> Result<Plain> {
@@ -247,6 +302,15 @@ impl<'t, 'a> Writer<'t, 'a> {
                 Ok(Ok(()))
             }
             (v::TENSOR, [Field::Type(of), data]) => self.tensor(out, *of, data),
+            // It names its mesh by a string.
+            (v::REPLICA_GROUP_MESH_AXES, [Field::Attribute(mesh), Field::Attribute(axes)]) if self.is_renamed(*mesh) => {
+                out.push_str("#vhlo.replica_group_mesh_axes_v1<mesh = ");
+                self.symbol_name(out, self.tables.string(*mesh).unwrap_or_default());
+                out.push_str(", axes = ");
+                self.attribute(out, *axes)?;
+                out.push('>');
+                Ok(Ok(()))
+            }
             (v::STRING, [Field::String(text)]) if is_friendly => {
                 quote(out, &text.0);
                 Ok(Ok(()))
@@ -581,7 +645,12 @@ impl<'t, 'a> Writer<'t, 'a> {
         self.r#type(out, element)?;
         if let Some(encoding) = encoding {
             out.push_str(", ");
-            self.attribute(out, encoding)?;
+            // MLIR's parser takes no `array<…>` here.
+            if self.tables.attribute(encoding).is(dialect::BUILTIN, code::builtin::DENSE_ARRAY) {
+                self.attribute_by_fields(out, encoding)?;
+            } else {
+                self.attribute(out, encoding)?;
+            }
         }
         out.push('>');
         Ok(())
@@ -735,6 +804,11 @@ impl<'t, 'a> Writer<'t, 'a> {
         if entry.is(dialect::BUILTIN, code::builtin::STRING) { entry.bytes().map(|bytes| &bytes.0[..]) } else { None }
     }
 
+    /// Whether a string is the name of a symbol that has another one here.
+    fn is_renamed(&self, name: AttributeId) -> bool {
+        self.rename.is_some_and(|rename| self.tables.string(name).is_some_and(|name| rename(name).is_some()))
+    }
+
     /// `@name` of a builtin string.
     fn symbol(&self, out: &mut String, name: AttributeId) -> Plain {
         let name = self.builtin_string(name).filter(|name| !name.is_empty()).ok_or(Lossy)?;
@@ -853,6 +927,18 @@ impl Elements<'_> {
     }
 }
 
+/// Whether a builtin type is the one of a name: a signless integer type, or one without fields.
+fn is_builtin_named(entry: &Entry<'_>, name: &str) -> bool {
+    let (dialect::BUILTIN, Code::Known(code)) = (entry.dialect, entry.code) else { return false };
+    match (code, &entry.fields[..]) {
+        (code::builtin::INTEGER_TYPE, [Field::Unsigned(packed)]) => {
+            name.strip_prefix('i').and_then(|width| width.parse::<u64>().ok()).is_some_and(|width| width << 2 == *packed)
+        }
+        (_, []) => entry_row(dialect::BUILTIN, true, code).is_some_and(|row| row.name == name),
+        _ => false,
+    }
+}
+
 /// An integer with its type.
 fn number(out: &mut String, element: Element, bits: u64, name: &str) -> Plain {
     match element.write(bits) {
@@ -864,12 +950,12 @@ fn number(out: &mut String, element: Element, bits: u64, name: &str) -> Plain {
     }
 }
 
-/// The dimensions of a shaped type, builtin or vhlo.
+/// The dimensions of a shaped type, builtin or vhlo. `None` also if one of them has no spelling.
 fn shape(entry: &Entry<'_>) -> Option<Vec<i64>> {
     let skip = entry.fields.iter().position(|field| matches!(field, Field::Count(_)))?;
     let (numbers, _) = counted(&entry.fields[skip..])?;
     let number = |field: &Field<'_>| match field {
-        Field::Signed(number) => Some(*number),
+        Field::Signed(number) => Some(*number).filter(|number| *number >= 0 || *number == i64::MIN),
         _ => None,
     };
     numbers.iter().map(number).collect()

@@ -21,6 +21,47 @@ pub enum LocationKind<'s> {
     Unknown,
 }
 
+/// An attribute or a type.
+#[derive(Clone, Copy)]
+pub enum Node<'s> {
+    /// An attribute, which may be a location.
+    Attribute(Attribute<'s>),
+    /// A type.
+    Type(Type<'s>),
+}
+
+impl<'s> Node<'s> {
+    /// What it holds.
+    pub fn inside(self) -> Vec<Self> {
+        let attributes = |attributes: Vec<Attribute<'s>>| attributes.into_iter().map(Self::Attribute).collect();
+        match self {
+            Self::Attribute(attribute) => {
+                if let Some(elements) = attribute.as_array() {
+                    return attributes(elements);
+                }
+                if let Some(items) = attribute.as_dictionary() {
+                    return items.into_iter().map(|(_, value)| Self::Attribute(value)).collect();
+                }
+                match attribute.as_location_kind() {
+                    Some(LocationKind::Name(_, child)) => attributes(vec![child]),
+                    Some(LocationKind::CallSite(callee, caller)) => attributes(vec![callee, caller]),
+                    Some(LocationKind::Fused(parts, metadata)) => attributes(parts.into_iter().chain(metadata).collect()),
+                    _ => attribute.as_type().map(Self::Type).into_iter().collect(),
+                }
+            }
+            Self::Type(of) => {
+                if let Some((inputs, results)) = of.as_function() {
+                    return inputs.into_iter().chain(results).map(Self::Type).collect();
+                }
+                if let Some((_, element, encoding)) = of.as_tensor() {
+                    return encoding.map(Self::Attribute).into_iter().chain([Self::Type(element)]).collect();
+                }
+                of.as_tuple().unwrap_or_default().into_iter().map(Self::Type).collect()
+            }
+        }
+    }
+}
+
 /// The module in some text; what is wrong with it goes to the context's diagnostics.
 pub fn parse(context: &Context, text: &str) -> Option<Op<'static>> {
     // MLIR reads on to a zero byte.
@@ -41,10 +82,10 @@ pub fn position(location: melior::ir::Location<'_>) -> Option<(u32, u32)> {
 }
 
 impl<'s> Attribute<'s> {
-    /// The dialect of an attribute that MLIR does not know, and its text.
+    /// The dialect of an attribute that MLIR does not know, and its text. `None` also if it has a type behind it, as in `#d.x<…> : i32`.
     pub fn as_opaque(self) -> Option<(&'s [u8], &'s [u8])> {
         unsafe {
-            mlirAttributeIsAOpaque(self.raw)
+            (mlirAttributeIsAOpaque(self.raw) && mlirTypeIsANone(mlirAttributeGetType(self.raw)))
                 .then(|| (bytes_of(mlirOpaqueAttrGetDialectNamespace(self.raw)), bytes_of(mlirOpaqueAttrGetData(self.raw))))
         }
     }
@@ -93,12 +134,19 @@ impl<'s> Attribute<'s> {
         unsafe { melior::ir::Attribute::from_raw(self.raw) }.to_string()
     }
 
-    /// Whether an attribute is one whose text is short, whatever it holds: a number, a unit or a symbol reference.
+    /// Whether an attribute is one that holds no others: a number, numbers, a unit or a symbol reference.
     pub fn is_leaf(self) -> bool {
         unsafe {
             mlirAttributeIsAInteger(self.raw)
                 || mlirAttributeIsAFloat(self.raw)
                 || mlirAttributeIsAUnit(self.raw)
+                || mlirAttributeIsADenseBoolArray(self.raw)
+                || mlirAttributeIsADenseI8Array(self.raw)
+                || mlirAttributeIsADenseI16Array(self.raw)
+                || mlirAttributeIsADenseI32Array(self.raw)
+                || mlirAttributeIsADenseI64Array(self.raw)
+                || mlirAttributeIsADenseF32Array(self.raw)
+                || mlirAttributeIsADenseF64Array(self.raw)
                 || mlirAttributeIsASymbolRef(self.raw)
         }
     }
@@ -132,7 +180,6 @@ impl<'s> Type<'s> {
                     if mlirShapedTypeIsDynamicDim(self.raw, index) { i64::MIN } else { mlirShapedTypeGetDimSize(self.raw, index) }
                 };
                 let encoding = Attribute::some(mlirRankedTensorTypeGetEncoding(self.raw));
-                let encoding = encoding.filter(|encoding| !mlirAttributeIsAUnit(encoding.raw));
                 ((0..rank as isize).map(dimension).collect(), Type::new(mlirShapedTypeGetElementType(self.raw)), encoding)
             })
         }

@@ -1,8 +1,15 @@
 //! Names for symbols that do not depend on what they are called: by the order in which they are first named, from the public functions on.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::bytecode::{AttributeId, Bytecode, Code, Field, Operation, code, dialect};
+use super::super::assembly::identifier;
+use super::super::calls::own_symbols;
+use crate::bytecode::{AttributeId, Bytecode, Operation};
+
+/// Attributes whose strings name functions.
+const NAMING: [&[u8]; 3] = [b"callee", b"called_computations", b"decomposition"];
+/// The name of a mesh, which is a string as well.
+const OWN_NAME: &[u8] = b"sym_name";
 
 /// Other names of symbols, and the order of the symbols. Empty where names stay.
 #[derive(Default)]
@@ -13,20 +20,28 @@ pub(super) struct Names {
 
 impl Names {
     /// Canonical names for all symbols but public functions.
+    ///
+    /// Public functions come first, by name; behind each what it names, in the order in which it does, and what that names. What nothing names comes
+    /// last, in the order of the module.
     pub(super) fn canonical(bytecode: &Bytecode<'_>) -> Self {
         let tree = &bytecode.tree;
         let blocks = tree.top().flat_map(|(_, top)| tree.regions_of(top)).flat_map(|region| tree.blocks_of(region));
         let symbols: Vec<(u32, &Operation)> = blocks.flat_map(|block| tree.operations_in(block)).collect();
-        let name_of = |operation: &Operation| bytecode.tables.string(bytecode.inherent(operation, "sym_name")?).map(<[u8]>::to_vec);
+        let name_of = |operation: &Operation| bytecode.tables.string(bytecode.inherent(operation, "sym_name")?);
         let by_name: FxHashMap<_, _> = symbols.iter().filter_map(|(at, operation)| Some((name_of(operation)?, *at))).collect();
+        let is_mesh = |operation: &Operation| bytecode.op_name(operation) == "sdy.mesh";
         let is_public = |operation: &Operation| {
             let visibility = bytecode.inherent(operation, "sym_visibility").and_then(|id| bytecode.tables.string(id));
-            bytecode.op_name(operation) != "sdy.mesh" && visibility != Some(b"private")
+            !is_mesh(operation) && visibility != Some(b"private")
         };
+        let mut roots: Vec<_> = symbols.iter().filter(|(_, operation)| is_public(operation)).collect();
+        roots.sort_by_key(|(_, operation)| name_of(operation));
+        let kept: FxHashSet<_> = roots.iter().filter_map(|(_, operation)| name_of(operation)).collect();
         let mut found = Self::default();
+        let (mut functions, mut meshes) = (0, 0);
         let mut seen = vec![false; tree.operations.len()];
-        let roots = symbols.iter().filter(|(_, operation)| is_public(operation)).chain(&symbols);
-        for (root, _) in roots {
+        let mut searched = vec![false; bytecode.tables.attribute_count()];
+        for (root, _) in roots.into_iter().chain(&symbols) {
             // Depth first, in textual order: what is named first comes first.
             let mut work = vec![*root];
             while let Some(at) = work.pop() {
@@ -36,15 +51,19 @@ impl Names {
                 let operation = &tree.operations[at as usize];
                 found.order.push(at);
                 if let Some(name) = name_of(operation).filter(|_| !is_public(operation)) {
-                    let what = if bytecode.op_name(operation) == "sdy.mesh" { "mesh" } else { "function" };
-                    let number = found.names.len();
-                    found.names.insert(name, format!("{what}_{number}"));
+                    let (what, number) = if is_mesh(operation) { ("mesh", &mut meshes) } else { ("function", &mut functions) };
+                    let free = (*number..).map(|number| (number, format!("{what}_{number}")));
+                    let taken = free.clone().find(|(_, name)| !kept.contains(name.as_bytes()));
+                    if let Some((last, free)) = taken {
+                        *number = last + 1;
+                        found.names.insert(name.to_vec(), free);
+                    }
                 }
-                let inside = tree.operations[at as usize..operation.end as usize].iter();
-                let mut named: Vec<_> =
-                    inside.flat_map(|inner| symbols_of(bytecode, inner)).filter_map(|name| by_name.get(&name)).copied().collect();
-                named.reverse();
-                work.append(&mut named);
+                let start = work.len();
+                for inner in &tree.operations[at as usize..operation.end as usize] {
+                    symbols_of(bytecode, inner, &mut searched, |name| work.extend(by_name.get(name)));
+                }
+                work[start..].reverse();
             }
         }
         found
@@ -60,21 +79,23 @@ impl Names {
         &self.order
     }
 
-    /// The text of an attribute that names functions by strings.
+    /// The text of an attribute whose strings name symbols, if one of these has another name.
     pub(super) fn in_attribute(&self, bytecode: &Bytecode<'_>, name: &[u8], value: AttributeId) -> Option<String> {
-        if self.names.is_empty() || !NAMING.contains(&name) {
+        if self.names.is_empty() || !(NAMING.contains(&name) || name == OWN_NAME) {
             return None;
         }
-        let names: Vec<_> = strings(bytecode, value).map(|name| self.of(name)).collect::<Option<_>>()?;
-        match bytecode.tables.string(value) {
-            Some(_) => names.first().map(|name| format!("@{name}")),
-            None => Some(format!("[{}]", names.iter().map(|name| format!("@{name}")).collect::<Vec<_>>().join(", "))),
-        }
+        let names: Vec<_> = strings(bytecode, value).map(|name| (name, self.of(name))).collect();
+        names.iter().any(|(_, other)| other.is_some()).then(|| {
+            let symbol = |(name, other): (&[u8], Option<String>)| {
+                let mut text = "@".to_owned();
+                identifier(&mut text, other.as_deref().map_or(name, str::as_bytes));
+                text
+            };
+            let names = names.into_iter().map(symbol).collect::<Vec<_>>().join(", ");
+            if bytecode.tables.string(value).is_some() { names } else { format!("[{names}]") }
+        })
     }
 }
-
-/// Attributes whose strings name functions.
-const NAMING: [&[u8]; 4] = [b"callee", b"decomposition", b"called_computations", b"sym_name"];
 
 fn strings<'b>(bytecode: &'b Bytecode<'_>, value: AttributeId) -> impl Iterator<Item = &'b [u8]> {
     let own = bytecode.tables.string(value).into_iter();
@@ -82,33 +103,22 @@ fn strings<'b>(bytecode: &'b Bytecode<'_>, value: AttributeId) -> impl Iterator<
     own.chain(elements)
 }
 
-/// The symbols that an operation names, in the order of its attributes.
-fn symbols_of(bytecode: &Bytecode<'_>, operation: &Operation) -> Vec<Vec<u8>> {
-    let mut found = Vec::new();
-    let values = operation.properties.map(|span| &bytecode.tree.properties[span.range()]).into_iter().flatten().filter_map(|value| *value);
-    let named = bytecode.tables.op_row(operation.name).map_or(&[][..], |row| row.properties).iter();
-    let properties: Vec<_> = operation.properties.map_or(Vec::new(), |span| bytecode.tree.properties[span.range()].to_vec());
-    for (name, value) in named.zip(properties) {
-        if let Some(value) = value.filter(|_| NAMING[..3].contains(&name.trim_end_matches('?').as_bytes())) {
-            found.extend(strings(bytecode, value).map(<[u8]>::to_vec));
-        }
+/// Finds the symbols that an operation names, in the order of its attributes. Attributes that were `searched` before have nothing new in them.
+fn symbols_of(bytecode: &Bytecode<'_>, operation: &Operation, searched: &mut [bool], mut found: impl FnMut(&[u8])) {
+    for name in NAMING {
+        let value = std::str::from_utf8(name).ok().and_then(|name| bytecode.inherent(operation, name));
+        value.into_iter().flat_map(|value| strings(bytecode, value)).for_each(&mut found);
     }
-    let mut seen = vec![];
-    let mut work: Vec<AttributeId> = values.chain(operation.attributes).collect();
+    let properties = operation.properties.map_or(&[][..], |span| &bytecode.tree.properties[span.range()]);
+    let mut work: Vec<AttributeId> = properties.iter().copied().flatten().chain(operation.attributes).collect();
     work.reverse();
     while let Some(id) = work.pop() {
-        // An operation names few attributes; a large one names no symbols.
-        if seen.len() > 1_000 || seen.contains(&id) {
+        if std::mem::replace(&mut searched[id.index()], true) {
             continue;
         }
-        seen.push(id);
-        let entry = bytecode.tables.attribute(id);
-        if let (dialect::BUILTIN, Code::Known(code::builtin::FLAT_SYMBOL_REF), [Field::Attribute(name)]) =
-            (entry.dialect, entry.code, &entry.fields[..])
-        {
-            found.extend(bytecode.tables.string(*name).map(<[u8]>::to_vec));
-        }
-        work.extend(entry.attributes().collect::<Vec<_>>().into_iter().rev());
+        own_symbols(&bytecode.tables, id).iter().for_each(|name| found(name));
+        let start = work.len();
+        work.extend(bytecode.tables.attribute(id).attributes());
+        work[start..].reverse();
     }
-    found
 }

@@ -2,11 +2,14 @@
 
 use std::fmt::Write;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::assembly::{Writer, quote};
 use crate::bytecode::{AttributeId, Code, Entry, Field, Tables, code, dialect};
 use crate::error::Result;
+
+/// What MLIR's parser calls text that has no name.
+pub(in super::super) const NAMELESS: &[u8] = b"-";
 
 /// The locations that were named so far.
 #[derive(Default)]
@@ -37,7 +40,7 @@ impl Locations {
             // MLIR would make another location of it, so it travels as the metadata of one.
             text.clear();
             text.push_str("fused<");
-            writer.attribute(&mut text, id)?;
+            writer.attribute_by_fields(&mut text, id)?;
             text.push_str(">[unknown]");
         }
         let name = format!("#loc{}", self.definitions.len());
@@ -62,7 +65,7 @@ impl Locations {
                 let Some(file) = builtin_string(*file) else { return Ok(false) };
                 quote(text, file);
                 let _ = write!(text, ":{line}:{column}");
-                Ok(u32::try_from(*line.max(column)).is_ok())
+                Ok(u32::try_from(*line.max(column)).is_ok() && file != NAMELESS)
             }
             (b::LOC_FILE_RANGE, [Field::Attribute(file), Field::Count(_), numbers @ ..]) => {
                 let Some(file) = builtin_string(*file) else { return Ok(false) };
@@ -73,7 +76,7 @@ impl Locations {
                     [line, column, end_line, end] if end_line != line => _ = write!(text, ":{line}:{column} to {end_line}:{end}"),
                     _ => return Ok(false),
                 }
-                Ok(true)
+                Ok(file != NAMELESS)
             }
             (b::LOC_NAME, [Field::Attribute(name), Field::Attribute(child)]) => {
                 let Some(name) = builtin_string(*name) else { return Ok(false) };
@@ -95,18 +98,18 @@ impl Locations {
                     entry.dialect == dialect::BUILTIN && matches!(entry.code, Code::Known(code) if is_code(code))
                 };
                 text.push_str("fused[");
-                let mut names = Vec::new();
+                let (mut names, mut seen) = (Vec::new(), FxHashSet::default());
                 for part in parts {
                     let Field::Attribute(part) = part else { return Ok(false) };
-                    if !is_kept(*part) {
+                    // MLIR drops what it takes for nothing, and what it has.
+                    if !is_kept(*part) || !seen.insert(*part) {
                         return Ok(false);
                     }
                     names.push(self.reference(writer, tables, *part)?);
                 }
-                let has_doubles = (1..names.len()).any(|index| names[..index].contains(&names[index]));
                 text.push_str(&names.join(", "));
                 text.push(']');
-                Ok(!has_doubles)
+                Ok(true)
             }
             _ => Ok(false),
         }
