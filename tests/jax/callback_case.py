@@ -19,7 +19,7 @@ from jax._src import effects as jax_effects
 from jax._src.export import serialization
 from jax._src.interpreters import mlir as jax_mlir
 from jax._src.lib import _jax
-from jax.sharding import Mesh, NamedSharding
+from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 from jaxlib.mlir import ir
 
@@ -215,8 +215,9 @@ def gradient(function: Callable, count: int) -> Callable:
 
 def run(exported: Exported, leaves: list) -> list:
     """What it computes, on as many devices as it wants."""
+    meshes = {2: callback_programs.mesh, 4: callback_programs.mesh_2x2}
     if exported.nr_devices > 1:
-        devices = Mesh(np.array(jax.devices()[: exported.nr_devices]), ("device",))
+        devices = meshes[exported.nr_devices]()
         leaves = [jax.device_put(leaf, NamedSharding(devices, P())) for leaf in leaves]
     args, kwargs = jax.tree.unflatten(exported.in_tree, leaves)
     return jax.tree.leaves(jax.jit(exported.call)(*args, **kwargs))
@@ -236,37 +237,42 @@ def assert_computes(found: list[Exported], function: Callable, inputs: tuple, wh
         function, leaves = gradient(function, len(leaves)), leaves + [cotangent(x) for x in expected]
 
 
-def replaced_by(stub: Callable[[list, list], list]) -> contextlib.ExitStack:
-    """Lets the callbacks of `callback_programs` return what `stub` makes of their result types and operands."""
+@contextlib.contextmanager
+def replaced_by(stub: Callable[[Callable, list, list], list]) -> Iterator[None]:
+    """Lets the callbacks of `callback_programs` return what `stub` makes of a function, result types and operands."""
 
-    def results_of(types: Any, args: tuple, kwargs: dict) -> Any:
+    def results_of(function: Callable, types: Any, args: tuple, kwargs: dict) -> Any:
         leaves, tree = jax.tree.flatten(types)
-        return jax.tree.unflatten(tree, stub(leaves, jax.tree.leaves((args, kwargs))))
+        return jax.tree.unflatten(tree, stub(function, leaves, jax.tree.leaves((args, kwargs))))
 
     def call(function: Callable, types: Any, *args: Any, vmap_method=None, sharding=None, ordered=False, **kwargs):
-        return results_of(types, args, kwargs)
+        return results_of(function, types, args, kwargs)
 
     def buffer_call(function: Callable, types: Any, **options: Any) -> Callable:
-        return lambda *args, **kwargs: results_of(types, args, kwargs)
+        return lambda *args, **kwargs: results_of(function, types, args, kwargs)
 
-    stack = contextlib.ExitStack()
-    stack.enter_context(mock.patch.object(jax, "pure_callback", call))
-    stack.enter_context(mock.patch.object(callback_programs, "io_callback", call))
-    stack.enter_context(mock.patch.object(callback_programs, "buffer_callback", buffer_call))
-    return stack
+    # JAX remembers what functions were when it traced them.
+    jax.clear_caches()
+    with (
+        mock.patch.object(jax, "pure_callback", call),
+        mock.patch.object(callback_programs, "io_callback", call),
+        mock.patch.object(callback_programs, "buffer_callback", buffer_call),
+    ):
+        yield
+    jax.clear_caches()
 
 
-def zeros(types: list, operands: list) -> list:
+def zeros(function: Callable, types: list, operands: list) -> list:
     """The stub `zeros`."""
     return [jnp.zeros(t.shape, t.dtype) for t in types]
 
 
-def nan(types: list, operands: list) -> list:
+def nan(function: Callable, types: list, operands: list) -> list:
     """The stub `nan`."""
     return [jnp.full(t.shape, jnp.nan, t.dtype) for t in types]
 
 
-def first_operand(types: list, operands: list) -> list:
+def first_operand(function: Callable, types: list, operands: list) -> list:
     """The stub `operand:0`."""
     return [operands[0] for _ in types]
 
