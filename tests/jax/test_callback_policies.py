@@ -80,7 +80,7 @@ OPTIONS = {key: options for key, options in OPTIONS.items() if key != ("everythi
 
 @pytest.mark.parametrize(("name", "policy"), OPTIONS, ids=lambda word: word.replace(" ", "_"))
 def test_every_policy_gives_files_that_jax_reads(cases, name: str, policy: str):
-    """Those without lowered callbacks; what is lowered it refuses. The modules verify, and are written as JAX writes."""
+    """But for lowered callbacks, which it refuses. The modules verify, and are written as JAX writes them."""
     case = cases(name)
     folder = f"policy-{policy.replace(':', '-').replace(' ', '-')}"
     for platform, path in case.split(folder, *OPTIONS[name, policy]).items():
@@ -119,9 +119,7 @@ def assert_recorded(case: Case, folder: str) -> None:
     for told, reported in outputs:
         assert told["platform"] == reported["platform"]
         found = load_guarded(Path(case.directory / folder / f"model.{told['platform']}.jax_exported").read_bytes())
-        for number, (level, line, exported) in enumerate(
-            zip(told["levels"], reported["levels"], found, strict=True)
-        ):
+        for number, (level, line, exported) in enumerate(zip(told["levels"], reported["levels"], found, strict=True)):
             assert level["level"] == line["level"] == number
             assert [slot["slot"] for slot in level["slots"]] == list(range(len(level["slots"])))
             assert_slots(level["slots"], line["callbacks"], exported)
@@ -149,7 +147,9 @@ def assert_slots(slots: list[dict], lines: list[dict], exported: Exported) -> No
 
 
 @pytest.mark.parametrize("policy", ["keep", "lower"])
-@pytest.mark.parametrize("name", ["custom_vjp", "pure_trees", "buffer_aliases_crossed", "pure_vmap_sequential_unrolled"])
+@pytest.mark.parametrize(
+    "name", ["custom_vjp", "pure_trees", "buffer_aliases_crossed", "pure_vmap_sequential_unrolled"]
+)
 def test_manifest_and_report_say_what_the_modules_hold(cases, name: str, policy: str):
     case = cases(name)
     case.split(policy, *POLICIES[policy])
@@ -234,11 +234,16 @@ def test_results_that_nothing_uses_are_not_told(cases):
 
 def test_stripping_a_result_that_is_used_is_refused(cases):
     case = cases("two_ordered_effects_in_loops")
-    for verb in (["split", "--callbacks", "strip", "-o", f"{case.directory}/no/"], ["strip", "-o", case.directory / "no"]):
+    for verb in (
+        ["split", "--callbacks", "strip", "-o", f"{case.directory}/no/"],
+        ["strip", "-o", case.directory / "no"],
+    ):
         outcome = case.tool.run(verb[0], case.path, *verb[1:])
         assert outcome.returncode == 1
         error = outcome.stderr.decode()
-        assert re.search(r"result 0 of io callback `log` at .*callback_programs\.py:\d+:\d+ \(in `@.*`.*\) is used", error)
+        assert re.search(
+            r"result 0 of io callback `log` at .*callback_programs\.py:\d+:\d+ \(in `@.*`.*\) is used", error
+        )
         assert "`--callback 'log=stub:zeros'`" in error
     assert not (case.directory / "no").exists()
 
@@ -442,7 +447,9 @@ def test_the_closest_rule_holds(cases, step: int, turn: int):
     case = cases("all_effects")
     options = [word for rung, _ in LADDER[: step + 1][::turn] for word in rung]
     case.split(f"ladder-{step}-{turn}", *options)
-    outputs = {o["platform"]: o["levels"][0]["slots"] for o in case.record(f"ladder-{step}-{turn}", "manifest")["outputs"]}
+    outputs = {
+        o["platform"]: o["levels"][0]["slots"] for o in case.record(f"ladder-{step}-{turn}", "manifest")["outputs"]
+    }
     for platform, policy in LADDER[step][1].items():
         (slot,) = (slot for slot in outputs[platform] if slot["name"] == "watch")
         assert slot["policy"] == policy

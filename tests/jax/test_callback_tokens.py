@@ -50,9 +50,7 @@ chain_p.def_effectful_abstract_eval(lambda x: ([core.ShapedArray(x.shape, x.dtyp
 def lower_chain(ctx, x):
     """A custom call that takes the token of its effect and returns it."""
     token = ctx.tokens_in.get(Chain())
-    call = mlir.custom_call(
-        "test_chain", result_types=[token.type, x.type], operands=[token, x], has_side_effect=True
-    )
+    call = mlir.custom_call("test_chain", result_types=[token.type, x.type], operands=[token, x], has_side_effect=True)
     ctx.set_tokens_out(ctx.tokens_in.update_tokens(mlir.TokenSet({Chain(): call.results[0]})))
     return [call.results[1]]
 

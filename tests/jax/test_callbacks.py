@@ -1,6 +1,5 @@
 """Callbacks through `split`, `opt` and `strip`, for every program: held against what JAX itself writes."""
 
-import dataclasses
 import re
 from pathlib import Path
 
