@@ -11,9 +11,12 @@ use crate::ir::{Block, Calls, Definition, Op, Program, Value, callee_of, is_call
 pub const PASS: Pass =
     Pass { name: "drop-tokens", summary: "Take away tokens that order nothing", doc: include_str!("drop_tokens.md"), in_split: false, run };
 
+/// What JAX calls the function that does the work where `main` has tokens or symbolic dimensions.
+const WRAPPED: &[u8] = b"_wrapped_jax_export_main";
+
 fn run(program: &Program<'_, '_>, options: &Options) -> Result<Changes> {
     let calls = Calls::of(program)?;
-    let mut dropping = Dropping { program, sites: FxHashMap::default(), dropped: 0 };
+    let mut dropping = Dropping { program, sites: FxHashMap::default(), dropped: 0, lost_tokens: false };
     Program::walk(program.module, |operation| {
         if is_call(operation.name_str()) {
             dropping.sites.entry(callee_of(program, operation).unwrap_or_default()).or_default().push(operation);
@@ -30,7 +33,8 @@ fn run(program: &Program<'_, '_>, options: &Options) -> Result<Changes> {
             dropping.drop_from_main(function, options)?;
         }
     }
-    Ok(Changes { tokens_dropped: dropping.dropped, ..Changes::default() })
+    let symbols_removed = usize::from(dropping.lost_tokens && unwrap_main(program, &calls)?);
+    Ok(Changes { tokens_dropped: dropping.dropped, symbols_removed, ..Changes::default() })
 }
 
 /// The pass under way.
@@ -39,6 +43,8 @@ struct Dropping<'p, 's, 'a> {
     /// The calls of each function, by its name.
     sites: FxHashMap<Vec<u8>, Vec<Op<'s>>>,
     dropped: usize,
+    /// Whether `main` had tokens, and has none any more.
+    lost_tokens: bool,
 }
 
 impl<'s> Dropping<'_, 's, '_> {
@@ -174,8 +180,33 @@ impl<'s> Dropping<'_, 's, '_> {
         functions::drop_results(self.program, main, &results)?;
         functions::drop_arguments(self.program, main, &chosen)?;
         self.dropped += chosen.len();
+        self.lost_tokens = !chosen.is_empty() && !block.arguments().any(|argument| self.is_token(argument));
         Ok(())
     }
+}
+
+/// Gives `main` the body of the function that it only hands its arguments to. JAX writes that function for tokens and for symbolic dimensions, and
+/// for the latter `main` does more than that.
+fn unwrap_main(program: &Program<'_, '_>, calls: &Calls<'_>) -> Result<bool> {
+    let main = program.main()?;
+    let Some(block) = body(main) else { return Ok(false) };
+    let operations: Vec<_> = block.operations().collect();
+    let [call, terminator] = operations[..] else { return Ok(false) };
+    let hands_on = call.is("func.call") && call.operands().eq(block.arguments()) && terminator.operands().eq(call.results());
+    let named = |name: Vec<u8>| (name == WRAPPED && !calls.is_named_otherwise(&name)).then(|| calls.symbols.get(&name[..])).flatten();
+    let Some(wrapped) = callee_of(program, call).filter(|_| hands_on).and_then(named).map(|node| calls.graph[*node]) else {
+        return Ok(false);
+    };
+    // It may be called from elsewhere, in a file that JAX did not write.
+    let mut callers = 0;
+    Program::walk(program.module, |operation| callers += usize::from(callee_of(program, operation).as_deref() == Some(WRAPPED)));
+    let (Some(target), Some(source)) = (main.regions().next(), wrapped.regions().next()) else { return Ok(false) };
+    if callers != 1 || !functions::is_private(wrapped) {
+        return Ok(false);
+    }
+    target.take_body(source);
+    wrapped.erase();
+    Ok(true)
 }
 
 /// Whether a value is defined inside an operation.

@@ -150,6 +150,8 @@ pub(super) fn plan(program: &Program<'_, '_>, options: &Options, ordered: &[Effe
         ("stub-callbacks", stubs),
         ("drop-tokens", strips || stubs),
         ("prune", strips || stubs),
+        // After what was computed for callbacks alone: a cast has the location of a use.
+        ("tidy-casts", strips || stubs),
         ("lower-callbacks", lowers && options.platform.is_some()),
         ("drop-polymorphism", strips || stubs),
     ];
