@@ -142,6 +142,7 @@ fn check_operation(program: &Program<'_, '_>, operation: Op<'_>) -> Result<()> {
     if operation.successor_count() > 0 {
         return Err(refuse(format!("operation `{name}` branches between blocks")));
     }
+    check_entries(program, operation).map_err(|error| error.context(refuse(format!("cannot read operation `{name}`")).to_string()))?;
     if matches!(name, "func.func" | "func.call" | "func.return") {
         return Ok(());
     }
@@ -152,7 +153,9 @@ fn check_operation(program: &Program<'_, '_>, operation: Op<'_>) -> Result<()> {
         return Err(refuse(format!("operation `{name}` does not stand in a portable artifact")).with_hint(hint));
     }
     if is_own {
-        return Ok(());
+        let is_sound = passes_can_use(program, operation);
+        let shape = "`\"jaxprism.platform_value\"() {value = 1 : i64} : () -> …`, with a tensor of integers as its result";
+        return if is_sound { Ok(()) } else { Err(refuse(format!("operation `{name}` is not {shape}"))) };
     }
     let id = program.session.op_name_id(operation.name())?;
     let row = program.session.tables().op_row(id);
@@ -169,6 +172,28 @@ fn check_operation(program: &Program<'_, '_>, operation: Op<'_>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether an operation that only passes see is as they make it: a value that the platform decides, perhaps beside the operation that computes it.
+fn passes_can_use(program: &Program<'_, '_>, operation: Op<'_>) -> bool {
+    let has_value = operation.attribute("value").and_then(Attribute::as_integer).is_some();
+    let is_integer = |value: super::Value<'_>| super::constants::integer(program.session, value.r#type()).is_some();
+    let is_alike = operation.result_count() == 1 && operation.operands().all(|operand| operand.r#type() == operation.result(0).r#type());
+    operation.is("jaxprism.platform_value")
+        && has_value
+        && operation.operand_count() <= 1
+        && is_alike
+        && operation.results().all(is_integer)
+}
+
+/// Looks at every attribute and type of an operation, so that what cannot be read is told with the operation.
+fn check_entries(program: &Program<'_, '_>, operation: Op<'_>) -> Result<()> {
+    let session = program.session;
+    for (name, value) in operation.attributes() {
+        session.attribute_id(value).map_err(|error| error.context(format!("attribute `{}`", name.as_str())))?;
+    }
+    let arguments = operation.regions().flat_map(|region| region.blocks()).flat_map(|block| block.arguments());
+    operation.results().chain(arguments).try_for_each(|value| session.type_id(value.r#type()).map(drop))
 }
 
 impl<'a> Session<'a> {
