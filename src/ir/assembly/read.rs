@@ -817,28 +817,28 @@ impl<'t, 'x, 'a> Reader<'t, 'x, 'a> {
         let bytes = self.text.as_bytes();
         let mut text = Vec::new();
         loop {
-            let byte = *bytes.get(self.at).ok_or_else(|| self.expected("the end of a string"))?;
-            self.at += 1;
-            match byte {
-                b'"' => return Ok(Bytes(text.into())),
-                b'\\' => {
-                    let rest = &bytes[self.at..];
-                    let (byte, taken) = match rest {
-                        [b'n', ..] => (b'\n', 1),
-                        [b't', ..] => (b'\t', 1),
-                        [quoted @ (b'"' | b'\\'), ..] => (*quoted, 1),
-                        [high, low, ..] => {
-                            let digit = |digit: &u8| char::from(*digit).to_digit(16);
-                            let byte = digit(high).zip(digit(low)).map(|(high, low)| (high << 4 | low) as u8);
-                            (byte.ok_or_else(|| self.expected("two hexadecimal digits"))?, 2)
-                        }
-                        _ => return Err(self.expected("an escape")),
-                    };
-                    text.push(byte);
-                    self.at += taken;
+            let rest = &bytes[self.at..];
+            let plain = rest.iter().position(|byte| matches!(byte, b'"' | b'\\')).unwrap_or(rest.len());
+            text.extend_from_slice(&rest[..plain]);
+            self.at += plain;
+            let (byte, taken) = match &rest[plain..] {
+                [] => return Err(self.expected("the end of a string")),
+                [b'"', ..] => {
+                    self.at += 1;
+                    return Ok(Bytes(text.into()));
                 }
-                _ => text.push(byte),
-            }
+                [_, b'n', ..] => (b'\n', 2),
+                [_, b't', ..] => (b'\t', 2),
+                [_, quoted @ (b'"' | b'\\'), ..] => (*quoted, 2),
+                [_, high, low, ..] => {
+                    let digit = |digit: &u8| char::from(*digit).to_digit(16);
+                    let byte = digit(high).zip(digit(low)).map(|(high, low)| (high << 4 | low) as u8);
+                    (byte.ok_or_else(|| self.expected("two hexadecimal digits"))?, 3)
+                }
+                _ => return Err(self.expected("an escape")),
+            };
+            text.push(byte);
+            self.at += taken;
         }
     }
 
