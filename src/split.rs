@@ -204,7 +204,7 @@ pub fn split<'a>(input: &'a [u8], options: &SplitOptions) -> Result<Split<'a>> {
     let chosen = choose_platforms(&exported, options)?;
     let levels: Vec<_> =
         exported.levels().enumerate().map(|(level, exported)| Level::read(level, exported, input)).collect::<Result<_>>()?;
-    check_rules(&levels, &exported.platforms, &options.callbacks)?;
+    check_rules(&levels, &exported.platforms, &options.callbacks, true)?;
     let outputs = in_parallel(chosen, |platform| {
         let (platforms, locations, callbacks) = (&exported.platforms, options.locations, &options.callbacks);
         let output = rewrite_one(&exported, &levels, &Target { platform: Some(&platform), platforms, locations, callbacks });
@@ -238,7 +238,7 @@ pub fn strip<'a>(input: &'a [u8], policies: &Policies) -> Result<Stripped<'a>> {
         exported.levels().enumerate().map(|(level, exported)| Level::read(level, exported, input)).collect::<Result<_>>()?;
     let callbacks = CallbackOptions::new(policies.clone(), Table::default());
     callbacks::check_for_strip(policies)?;
-    check_rules(&levels, &exported.platforms, &callbacks)?;
+    check_rules(&levels, &exported.platforms, &callbacks, false)?;
     let target = Target { platform: None, platforms: &exported.platforms, locations: Locations::Kept, callbacks: &callbacks };
     // On a thread of its own, whose stack is deep enough.
     let rewritten = in_parallel(vec![()], |()| rewrite_one(&exported, &levels, &target))?.pop();
@@ -247,11 +247,11 @@ pub fn strip<'a>(input: &'a [u8], policies: &Policies) -> Result<Stripped<'a>> {
 }
 
 /// Refuses rules for callbacks that no callback matches.
-fn check_rules(levels: &[Level<'_>], platforms: &[Platform], callbacks: &CallbackOptions) -> Result<()> {
+fn check_rules(levels: &[Level<'_>], platforms: &[Platform], callbacks: &CallbackOptions, has_platform: bool) -> Result<()> {
     if callbacks.policies.rules.is_empty() {
         return Ok(());
     }
-    let names = levels.iter().map(|level| callbacks::names(&level.bytecode)).collect::<Result<Vec<_>>>()?.concat();
+    let names = levels.iter().map(|level| callbacks::names(&level.bytecode, has_platform)).collect::<Result<Vec<_>>>()?.concat();
     callbacks.policies.chooser(platforms, &callbacks.table).check_rules(names.iter().map(String::as_str))
 }
 
@@ -368,8 +368,9 @@ fn rewrite_level<'l, 'a>(level: &'l Level<'a>, exported: &Exported<'a>, target: 
         options.platform_index = Some(index as i64);
         options.platform = Some(platform.clone());
     }
-    let has_placeholders = callbacks::has_placeholders(&level.bytecode);
-    if !resolves && !has_placeholders {
+    let unlowers = callbacks::unlowers(&level.bytecode, target.platform.is_some());
+    let has_callbacks = unlowers || callbacks::has_placeholders(&level.bytecode);
+    if !resolves && !has_callbacks {
         return Ok(Rewritten {
             bytecode: Cow::Borrowed(&level.bytecode),
             bytes: Pieces::borrowed(level.bytes),
@@ -385,7 +386,10 @@ fn rewrite_level<'l, 'a>(level: &'l Level<'a>, exported: &Exported<'a>, target: 
             run(&passes::split_pipeline(), &options)?.into_iter().for_each(|run| changes += run.changes);
         }
         let mut plan = Plan::default();
-        if has_placeholders {
+        if has_callbacks {
+            if let Some(unlower) = passes::find("unlower-callbacks").filter(|_| unlowers) {
+                run(&[unlower], &options)?;
+            }
             plan = callbacks::plan(program, &options, ordered)?;
             options.dropped_tokens = Some(plan.dropped_tokens.clone());
             run(&plan.passes, &options)?.into_iter().for_each(|run| changes += run.changes);

@@ -1,10 +1,12 @@
 #![doc = include_str!("lower_callbacks.md")]
 
-use super::placeholders::{Placeholder, fate, placeholders};
+use rustc_hash::FxHashMap;
+
+use super::placeholders::{Placeholder, fate, is_lowered, numbered, placeholders, set_index};
 use super::{Changes, Options, Pass};
-use crate::callbacks::{Kind, Lowering, Policy, Slots};
+use crate::callbacks::{Kind, Lowering, Policy};
 use crate::error::{Error, Result};
-use crate::ir::Program;
+use crate::ir::{Op, Program};
 
 pub const PASS: Pass = Pass {
     name: "lower-callbacks",
@@ -23,7 +25,7 @@ fn run(program: &Program<'_, '_>, options: &Options) -> Result<Changes> {
     };
     let mut changes = Changes::default();
     let mut refused = Vec::new();
-    let mut ready = Vec::new();
+    let mut targets: FxHashMap<Op<'_>, (Placeholder<'_>, String)> = FxHashMap::default();
     for mut placeholder in placeholders(program)? {
         let fate = fate(options, &placeholder.slot);
         let lowering = match fate.policy {
@@ -45,24 +47,29 @@ fn run(program: &Program<'_, '_>, options: &Options) -> Result<Changes> {
                 refused.push((placeholder, why));
                 continue;
             }
-            // They keep their numbers.
+            // They stay.
             _ => Lowering::HostTransfer,
         };
         match lowering {
             Lowering::Impossible(why) => refused.push((placeholder, why)),
-            lowering => ready.push((placeholder, lowering)),
+            Lowering::Target(target) => _ = targets.insert(placeholder.operation, (placeholder, target)),
+            Lowering::HostTransfer => {}
         }
     }
     if !refused.is_empty() {
         return Err(refusal(program, &refused, platform.as_str()));
     }
-    let mut slots = Slots::default();
-    for (placeholder, lowering) in ready {
-        let number = slots.add(placeholder.slot.key().clone())?;
-        if let Lowering::Target(target) = lowering {
+    if targets.is_empty() {
+        return Ok(changes);
+    }
+    // Those that stay have numbers too, and those that were lowered before get theirs anew.
+    for (operation, number) in numbered(program)? {
+        if let Some((placeholder, target)) = targets.remove(&operation) {
             placeholder.check(program)?;
-            placeholder.lower(program, &target, number as u64)?;
+            placeholder.lower(program, &target, number)?;
             changes.callbacks_lowered += 1;
+        } else if is_lowered(operation) {
+            set_index(program, operation, number)?;
         }
     }
     Ok(changes)

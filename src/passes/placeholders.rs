@@ -2,7 +2,7 @@
 
 use super::Options;
 use crate::bytecode::{AttributeId, Bytes, Entry, Field, Tables, TypeId, code, dialect};
-use crate::callbacks::{Alias, ConfigValue, LOWERED_ATTRIBUTE, Lowering, PLACEHOLDER_TARGET, Policy, Slot, SlotKey};
+use crate::callbacks::{Alias, ConfigValue, LOWERED_ATTRIBUTE, Lowering, PLACEHOLDER_TARGET, Policy, Slot, SlotKey, Slots};
 use crate::error::{Error, Result};
 use crate::ir::{Attribute, Op, Program, Session, Type, Value, symbol_name};
 
@@ -38,6 +38,21 @@ pub fn placeholders<'s>(program: &Program<'s, '_>) -> Result<Vec<Placeholder<'s>
 pub fn lowered<'s>(program: &Program<'s, '_>) -> Result<Vec<(Op<'s>, Attribute<'s>)>> {
     let calls = custom_calls(program)?.into_iter();
     Ok(calls.filter_map(|(_, operation)| Some((operation, operation.attribute(LOWERED_ATTRIBUTE)?))).collect())
+}
+
+/// The calls of callbacks, lowered or not, each with its number: that of its slot by first appearance.
+pub fn numbered<'s>(program: &Program<'s, '_>) -> Result<Vec<(Op<'s>, u64)>> {
+    let (session, mut slots, mut found) = (program.session, Slots::default(), Vec::new());
+    for (_, operation) in custom_calls(program)? {
+        let is_placeholder = || target(program, operation).as_deref() == Some(PLACEHOLDER_TARGET.as_bytes());
+        let config = operation.attribute(LOWERED_ATTRIBUTE).or_else(|| operation.attribute(CONFIG).filter(|_| is_placeholder()));
+        if let Some(config) = config {
+            let id = session.attribute_id(config)?;
+            let key = slot_key(&session.tables(), id)?;
+            found.push((operation, slots.add(key)? as u64));
+        }
+    }
+    Ok(found)
 }
 
 /// The custom calls of a program, each with the function it is in, those in `main` first.
@@ -205,16 +220,10 @@ impl<'s> Placeholder<'s> {
 
     /// Makes it a call of a target with an index, and keeps what it was beside it.
     pub fn lower(&self, program: &Program<'s, '_>, target: &str, index: u64) -> Result<()> {
-        let session = program.session;
         let config = self.operation.attribute(CONFIG).ok_or_else(|| Error::bug("a placeholder without its configuration"))?;
-        let of = session.type_id(session.add_type(Entry::new(dialect::VHLO, code::vhlo::UI64_TYPE, [])))?;
-        let (index, _) = session.add_attribute(Entry::new(dialect::VHLO, code::vhlo::INTEGER, [Field::Type(of), Field::Unsigned(index)]));
-        let fields = [Field::Count(1), Field::Attribute(session.add_vhlo_string(b"index")), Field::Attribute(index)];
-        let (_, indexed) = session.add_attribute(Entry::new(dialect::VHLO, code::vhlo::DICT, fields));
         self.operation.set_attribute(LOWERED_ATTRIBUTE, config);
-        self.operation.set_attribute(CONFIG, indexed);
         set_target(program, self.operation, target);
-        Ok(())
+        set_index(program, self.operation, index)
     }
 
     /// Makes it a call of a target that takes what the placeholder says.
@@ -235,6 +244,22 @@ impl<'s> Placeholder<'s> {
         }
         self.operation.erase();
     }
+}
+
+/// Whether it is a callback that was lowered from a placeholder.
+pub fn is_lowered(operation: Op<'_>) -> bool {
+    operation.attribute(LOWERED_ATTRIBUTE).is_some()
+}
+
+/// Gives a lowered callback its number.
+pub fn set_index(program: &Program<'_, '_>, operation: Op<'_>, index: u64) -> Result<()> {
+    let session = program.session;
+    let of = session.type_id(session.add_type(Entry::new(dialect::VHLO, code::vhlo::UI64_TYPE, [])))?;
+    let (index, _) = session.add_attribute(Entry::new(dialect::VHLO, code::vhlo::INTEGER, [Field::Type(of), Field::Unsigned(index)]));
+    let fields = [Field::Count(1), Field::Attribute(session.add_vhlo_string(b"index")), Field::Attribute(index)];
+    let (_, indexed) = session.add_attribute(Entry::new(dialect::VHLO, code::vhlo::DICT, fields));
+    operation.set_attribute(CONFIG, indexed);
+    Ok(())
 }
 
 /// Makes a lowered callback the placeholder that it was.

@@ -23,7 +23,7 @@ fn run(program: &Program<'_, '_>, _options: &Options) -> Result<Changes> {
 }
 
 /// One walk backwards: whatever uses a value stands after it, so it was seen before.
-fn erase_dead(program: &Program<'_, '_>) -> usize {
+pub(super) fn erase_dead(program: &Program<'_, '_>) -> usize {
     let mut operations = Vec::new();
     Program::walk(program.module, |operation| operations.push(operation));
     let mut erased = 0;

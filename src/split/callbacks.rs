@@ -71,13 +71,23 @@ pub(super) fn has_placeholders(bytecode: &Bytecode<'_>) -> bool {
     bytecode.tables.find_attribute(&Entry::new(dialect::VHLO, code::vhlo::STRING, [name])).is_some()
 }
 
-/// The names of the callbacks of a module that are not lowered.
-pub(super) fn names(bytecode: &Bytecode<'_>) -> Result<Vec<String>> {
-    if !has_placeholders(bytecode) {
+/// Whether callbacks that were lowered before are treated like the others: beside others, whose numbers depend on them, and where no platform is meant,
+/// because nothing may stay in a file that is stripped. A file for a platform in which all callbacks are lowered is done with.
+pub(super) fn unlowers(bytecode: &Bytecode<'_>, has_platform: bool) -> bool {
+    (!has_platform || has_placeholders(bytecode)) && holds_lowered(bytecode)
+}
+
+/// The names of the callbacks of a module that are to be treated.
+pub(super) fn names(bytecode: &Bytecode<'_>, has_platform: bool) -> Result<Vec<String>> {
+    let unlowers = unlowers(bytecode, has_platform);
+    if !unlowers && !has_placeholders(bytecode) {
         return Ok(Vec::new());
     }
-    let calls = custom_calls(bytecode).filter(|call| call.target == PLACEHOLDER_TARGET.as_bytes());
-    calls.filter_map(|call| call.config).map(|config| slot_key(&bytecode.tables, config).map(|key| key.name)).collect()
+    let config = |call: CustomCall<'_>| match call.lowered {
+        Some(was) => Some(was).filter(|_| unlowers),
+        None => call.config.filter(|_| call.target == PLACEHOLDER_TARGET.as_bytes()),
+    };
+    custom_calls(bytecode).filter_map(config).map(|config| slot_key(&bytecode.tables, config).map(|key| key.name)).collect()
 }
 
 /// A custom call in bytecode.

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 from jax import export
+from jax.experimental import io_callback
 
 from callback_case import (
     PLATFORMS,
@@ -30,7 +31,7 @@ from callback_case import (
     zeros,
 )
 from callback_package import jaxprism
-from callback_programs import ROW, SILENT, see
+from callback_programs import ROW, SILENT, log, note, see
 from callback_reference import CUSTOM_CALL_PLATFORMS, lower_as_jax
 from graph import compare
 from test_split import rewritten
@@ -512,3 +513,66 @@ def test_a_file_without_callbacks_has_none_to_strip(tool: Tool, tmp_path: Path):
     assert b"no callbacks that can be stripped" in outcome.stderr
     before, after = load(path.read_bytes()), load((tmp_path / "out.jax_exported").read_bytes())
     assert bytes(before.mlir_module_serialized) == bytes(after.mlir_module_serialized)
+
+
+# ---------------------------------------------------------------- twice
+
+
+def test_lowering_in_two_steps_is_lowering_in_one(cases, tmp_path: Path):
+    """What was kept gets the number that it would have had."""
+    case = cases("everything")
+    rules = ["--callback", "forward=keep", "--callback", "watch=keep", "--callback", "jax.debug.print=keep"]
+    half = case.split("half", *rules, platforms=("cpu",))["cpu"]
+    first = load_guarded(half.read_bytes())
+    assert any(call.was is None for level in first for call in calls(level))
+    assert all(map(is_guarded, first))
+    outcome = case.tool.run("split", half, "-o", f"{tmp_path}/{{platform}}", "--manifest", tmp_path / "whole.json")
+    assert outcome.returncode == 0, outcome.stderr.decode()
+    assert (tmp_path / "cpu").read_bytes() == case.lowered()["cpu"].read_bytes()
+    (whole,) = json.loads((tmp_path / "whole.json").read_text())["outputs"]
+    assert whole == case.record("lowered", "manifest")["outputs"][0]
+    outcome = case.tool.run("opt", half, "--pass", "lower-callbacks", "-o", tmp_path / "opt.jax_exported")
+    assert outcome.returncode == 0, outcome.stderr.decode()
+    assert (tmp_path / "opt.jax_exported").read_bytes() == case.lowered()["cpu"].read_bytes()
+
+
+def test_a_lowered_file_is_done_with(cases, tmp_path: Path):
+    case = cases("everything")
+    lowered = case.lowered()["cpu"]
+    outcome = case.tool.run("split", lowered, "-o", f"{tmp_path}/{{platform}}")
+    assert outcome.returncode == 0, outcome.stderr.decode()
+    assert (tmp_path / "cpu").read_bytes() == lowered.read_bytes()
+    outcome = case.tool.run("split", lowered, "-o", f"{tmp_path}/no/", "--callback", "see=strip")
+    assert outcome.returncode == 1
+    assert b"matches no callback" in outcome.stderr
+
+
+def test_strip_takes_lowered_callbacks_too(cases, tmp_path: Path):
+    case = cases("two_ordered_effects")
+    options = ["--callback", "log=stub:operand:0"]
+    for name, path in (("lowered", case.lowered()["cpu"]), ("kept", case.kept()["cpu"])):
+        outcome = case.tool.run("strip", path, "-o", tmp_path / name, *options)
+        assert outcome.returncode == 0, outcome.stderr.decode()
+    assert (tmp_path / "lowered").read_bytes() == (tmp_path / "kept").read_bytes()
+    assert calls(load((tmp_path / "kept").read_bytes())) == []
+
+
+def test_a_callback_goes_with_those_that_see_its_result(tool: Tool, tmp_path: Path):
+    def run(x):
+        y = io_callback(log, ROW, x, ordered=True)
+        jax.debug.print("{}", y * 2)
+        z = jax.pure_callback(log, ROW, y + x)
+        io_callback(note, None, jnp.sin(z), ordered=True)
+        return x
+
+    path = tmp_path / "model.jax_exported"
+    path.write_bytes(jaxprism.serialize(jaxprism.export(jax.jit(run), platforms=PLATFORMS)(ROW)))
+    outcome = tool.run("strip", path, "-o", tmp_path / "none.jax_exported")
+    assert outcome.returncode == 0, outcome.stderr.decode()
+    found = load((tmp_path / "none.jax_exported").read_bytes())
+    assert effects(found) == ([], [])
+    assert "custom_call" not in found.mlir_module()
+    # What stays sees it still.
+    outcome = tool.run("strip", path, "-o", tmp_path / "some.jax_exported", "--callback", "note=keep")
+    assert outcome.returncode == 1
+    assert b"result 0 of pure callback `log`" in outcome.stderr or b"result 0 of io callback `log`" in outcome.stderr
