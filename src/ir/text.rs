@@ -698,7 +698,7 @@ impl<'p, 'a> Printer<'p, 'a> {
                 continue;
             }
             let mut text = String::new();
-            match self.names.in_attribute(self.bytecode, name, value) {
+            match self.names.in_attribute(self.bytecode, name, value, self.writer.is_friendly()) {
                 Some(names) => text = names,
                 None => self.writer.attribute(&mut text, value)?,
             }

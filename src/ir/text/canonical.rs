@@ -2,9 +2,9 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::super::assembly::identifier;
+use super::super::assembly::quote;
 use super::super::calls::own_symbols;
-use crate::bytecode::{AttributeId, Bytecode, Operation};
+use crate::bytecode::{AttributeId, Bytecode, Operation, dialect};
 
 /// Attributes whose strings name functions.
 const NAMING: [&[u8]; 3] = [b"callee", b"called_computations", b"decomposition"];
@@ -79,20 +79,25 @@ impl Names {
         &self.order
     }
 
-    /// The text of an attribute whose strings name symbols, if one of these has another name.
-    pub(super) fn in_attribute(&self, bytecode: &Bytecode<'_>, name: &[u8], value: AttributeId) -> Option<String> {
+    /// The text of an attribute whose strings name symbols, if one of these has another name. Text for people needs no dialect's name.
+    pub(super) fn in_attribute(&self, bytecode: &Bytecode<'_>, name: &[u8], value: AttributeId, is_friendly: bool) -> Option<String> {
         if self.names.is_empty() || !(NAMING.contains(&name) || name == OWN_NAME) {
             return None;
         }
         let names: Vec<_> = strings(bytecode, value).map(|name| (name, self.of(name))).collect();
         names.iter().any(|(_, other)| other.is_some()).then(|| {
-            let symbol = |(name, other): (&[u8], Option<String>)| {
-                let mut text = "@".to_owned();
-                identifier(&mut text, other.as_deref().map_or(name, str::as_bytes));
-                text
+            let is_builtin = is_friendly || bytecode.tables.attribute(value).dialect == dialect::BUILTIN;
+            let string = |(name, other): (&[u8], Option<String>)| {
+                let mut text = String::new();
+                quote(&mut text, other.as_deref().map_or(name, str::as_bytes));
+                if is_builtin { text } else { format!("#vhlo.string_v1<{text}>") }
             };
-            let names = names.into_iter().map(symbol).collect::<Vec<_>>().join(", ");
-            if bytecode.tables.string(value).is_some() { names } else { format!("[{names}]") }
+            let names = names.into_iter().map(string).collect::<Vec<_>>().join(", ");
+            match bytecode.tables.string(value) {
+                Some(_) => names,
+                None if is_builtin => format!("[{names}]"),
+                None => format!("#vhlo.array_v1<[{names}]>"),
+            }
         })
     }
 }
