@@ -842,7 +842,7 @@ mod crafted {
 
         /// An array of builtin numbers.
         fn array(&mut self) -> Option<usize> {
-            let packed = [1, 8, 16, 32, 64, 24][self.random.below(6)] << 2 | self.random.below(5) as u64 / 4;
+            let packed = ([1, 8, 16, 32, 64, 24][self.random.below(6)] << 2) | (self.random.below(5) as u64 / 4);
             let of = match self.random.below(3) {
                 0 => Entry::new(dialect::BUILTIN, [b::F32_TYPE, b::F64_TYPE, b::BF16_TYPE][self.random.below(3)], []),
                 _ => Entry::new(dialect::BUILTIN, b::INTEGER_TYPE, [Field::Unsigned(packed)]),
