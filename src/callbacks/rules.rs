@@ -259,7 +259,7 @@ mod tests {
     fn chosen(rules: &[&str], name: &str, platform: Platform) -> String {
         let policies = policies(rules);
         let table = Table::default();
-        let choice = policies.chooser(&*EXPORT, &table).choose(name, &platform, &Lowering::HostTransfer);
+        let choice = policies.chooser(&*EXPORT, &table).choose(name, Some(&platform), &Lowering::HostTransfer);
         assert_eq!(choice.rule.map(|number| &policies.rules[number].policy), choice.rule.map(|_| choice.policy));
         choice.rule.map_or_else(|| choice.policy.to_string(), |number| rules[number].to_owned())
     }
@@ -280,10 +280,11 @@ mod tests {
         let impossible = Lowering::Impossible("no target".to_owned());
         let table = Table::default();
         let choose = |policies: &Policies, name: &str, lowering: &Lowering| {
-            policies.chooser(&*EXPORT, &table).choose(name, &Platform::TPU, lowering).policy.clone()
+            policies.chooser(&*EXPORT, &table).choose(name, Some(&Platform::TPU), lowering).policy.clone()
         };
         assert_eq!(choose(&policies(&rules), "log", &impossible), Policy::Keep, "(4) before (5)");
-        assert_eq!(choose(&policies(&rules), "fill", &impossible), Policy::Refuse, "(5)");
+        assert_eq!(choose(&policies(&rules), "fill", &impossible), Policy::Lower, "(6), which the pass refuses");
+        assert_eq!(choose(&policies(&rules).otherwise(Policy::Strip), "fill", &impossible), Policy::Strip, "(6)");
         let set = policies(&rules).on_unsupported(Policy::Strip).otherwise(Policy::Keep);
         assert_eq!(choose(&set, "fill", &impossible), Policy::Strip, "(5) before (6)");
         assert_eq!(choose(&set, "fill", &Lowering::Target("t".to_owned())), Policy::Keep, "(6)");
@@ -326,7 +327,7 @@ mod tests {
 
     #[test]
     fn rules_are_read_and_written() {
-        let text = "tpu:fill=call:a=b:c/m.jax_exported";
+        let text = "tpu:fill=ffi:a=b:c";
         assert_eq!((rule(text).pattern(), rule(text).to_string().as_str()), ("tpu:fill", text));
         assert_eq!(rule("a=b=stub:operand:1").pattern(), "a=b", "the first `=` before a policy");
         for (text, what) in [
