@@ -246,8 +246,11 @@ fn every_sample_is_looked_at() {
         let bound = report.levels.iter().map(|level| level.bound.len()).sum::<usize>();
         assert_eq!(check.sites.len(), slots + bound, "{}", sample.name);
         for (_, module, _) in sample.modules() {
+            // What holds operations that are not known can be looked at, but not written.
             let unchanged = Bytecode::read(module, 0).unwrap();
-            callbacks_of(&unchanged.write().unwrap().to_vec(), &Table::default()).unwrap();
+            if unchanged.unreadable.is_none() {
+                callbacks_of(&unchanged.write().unwrap().to_vec(), &Table::default()).unwrap();
+            }
         }
     }
 }
