@@ -611,7 +611,7 @@ module @m {
             ("\"vhlo.add_v1\"() : () -> !foo.bar", "cannot read the type `!foo.bar`: `foo.bar` has no entry in a portable artifact"),
         ] {
             let said = refusal(&module(inside));
-            assert!(said.starts_with(expected), "{inside}: {said}");
+            assert!(said.contains(expected), "{inside}: {said}");
         }
         for text in ["module", "module {", "}", "\"builtin.module\"() : () -> ()", "func.func @f() { return } func.func @f() { return }"] {
             refusal(text);
@@ -659,7 +659,7 @@ module @m {
             ("#sdy.sharding<@m, [{\"x\"}], foo={}>", "expected `replicated` or `unreduced`"),
         ] {
             let said = refusal(&format!("module attributes {{a.x = {attribute}}} {{}}"));
-            assert!(said.starts_with("cannot read the attribute `#") && said.contains(expected), "{attribute}: {said}");
+            assert!(said.contains("attribute `a.x`: cannot read the attribute `#") && said.contains(expected), "{attribute}: {said}");
         }
     }
 
@@ -1348,11 +1348,11 @@ mod canonical {
         let expected = r##"module {
   func.func public @a() {
     %0 = "vhlo.case_v1"() ({
-      "vhlo.call_v1"() {callee = @function_1} : () -> ()
+      "vhlo.call_v1"() {callee = #vhlo.string_v1<"function_1">} : () -> ()
       %1 = "vhlo.abs_v1"() : () -> i32
       "vhlo.return_v1"() : () -> ()
     }) : () -> i32
-    "vhlo.custom_call_v1"(%0) {api_version = unit, backend_config = unit, call_target_name = unit, called_computations = [@function_2, @function_0], has_side_effect = unit, operand_layouts = unit, output_operand_aliases = unit, result_layouts = unit} : (i32) -> ()
+    "vhlo.custom_call_v1"(%0) {api_version = unit, backend_config = unit, call_target_name = unit, called_computations = #vhlo.array_v1<[#vhlo.string_v1<"function_2">, #vhlo.string_v1<"function_0">]>, has_side_effect = unit, operand_layouts = unit, output_operand_aliases = unit, result_layouts = unit} : (i32) -> ()
     func.return
   }
   func.func private @function_1() {
@@ -1362,11 +1362,11 @@ mod canonical {
   func.func private @function_2() attributes {a.mesh = #sdy.sharding<@mesh_0, []>} {
     func.return
   }
-  "sdy.mesh"() {mesh = #sdy.mesh<["y"=2]>, sym_name = @mesh_0} : () -> ()
+  "sdy.mesh"() {mesh = #sdy.mesh<["y"=2]>, sym_name = "mesh_0"} : () -> ()
   func.func public @function_0() {
     func.return
   }
-  "sdy.mesh"() {mesh = #sdy.mesh<["x"=2]>, sym_name = @mesh_1} : () -> ()
+  "sdy.mesh"() {mesh = #sdy.mesh<["x"=2]>, sym_name = "mesh_1"} : () -> ()
   func.func private @function_3() {
     func.return
   }

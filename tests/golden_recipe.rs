@@ -1,4 +1,4 @@
-//! The commands that the documents show, run as they stand there.
+//! The recipe of docs/golden-tests.md for a shell, run as it stands there. That for pytest is run in JAX.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -51,33 +51,6 @@ fn run(room: &TempDir, script: &str, variables: &[(&str, &str)]) -> Output {
 
 fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
-}
-
-#[test]
-fn commands_of_the_readme() {
-    let commands: Vec<String> =
-        fences("README.md", "sh").concat().lines().filter(|line| line.starts_with("jaxprism ")).map(str::to_owned).collect();
-    assert!(commands.len() >= 15, "{commands:?}");
-    for command in commands {
-        let output = run(&room(), &command, &[]);
-        assert!(output.status.success(), "{command}: {}", said(&output));
-    }
-}
-
-#[test]
-fn what_the_readme_shows_of_their_output() {
-    for shown in fences("README.md", "") {
-        let Some((command, expected)) = shown.strip_prefix("$ ").and_then(|rest| rest.split_once('\n')) else { continue };
-        let found = said(&run(&room(), command, &[]));
-        // Times differ, and `…` stands for whatever there is.
-        let is_time = |word: &str| word.parse::<f64>().is_ok();
-        let words = |line: &str| line.split_whitespace().map(|word| if is_time(word) { "0" } else { word }.to_owned()).collect::<Vec<_>>();
-        let mut lines = found.lines();
-        for line in expected.lines().filter(|line| line.trim() != "…") {
-            let start = words(line.split('…').next().unwrap());
-            assert!(lines.any(|found| words(found).starts_with(&start)), "{line}\n{found}");
-        }
-    }
 }
 
 #[cfg(unix)]
