@@ -57,7 +57,7 @@ fn run(program: &Program<'_, '_>, options: &Options) -> Result<Changes> {
         }
     }
     if !refused.is_empty() {
-        return Err(refusal(program, &refused, platform.as_str()));
+        return Err(refusal(program, &refused, platform.as_str(), options.callbacks.table.has_platform(platform.as_str())));
     }
     if targets.is_empty() {
         return Ok(changes);
@@ -90,8 +90,8 @@ fn adapt<'s>(program: &Program<'s, '_>, placeholder: &mut Placeholder<'s>, polic
     Ok(true)
 }
 
-/// Names each call that was refused, and the ways out.
-fn refusal(program: &Program<'_, '_>, refused: &[(Placeholder<'_>, String)], platform: &str) -> Error {
+/// Names each call that was refused, and the ways out. `is_known`: the table has the platform.
+fn refusal(program: &Program<'_, '_>, refused: &[(Placeholder<'_>, String)], platform: &str, is_known: bool) -> Error {
     let mut lines: Vec<String> = Vec::new();
     for (placeholder, why) in refused.iter().take(LISTED) {
         lines.push(format!("{}: {why}\n  {}", placeholder.slot, placeholder.place(program)));
@@ -101,13 +101,16 @@ fn refusal(program: &Program<'_, '_>, refused: &[(Placeholder<'_>, String)], pla
     }
     let slot = refused.first().map(|(placeholder, _)| &placeholder.slot);
     let name = slot.map_or("NAME", |slot| slot.name());
+    let has_results = slot.is_some_and(|slot| !slot.meta().results.is_empty());
     let mut ways = Vec::new();
     match slot.map(|slot| (slot.kind(), slot.meta().partitioned)) {
+        _ if !is_known => ways.push("`--table FILE` says what a platform has".to_owned()),
         Some((Kind::Buffer, _)) => ways.push(format!("`--callback '{platform}:{name}=host'` runs it as a host callback")),
-        Some((_, true)) => ways.push(format!("`--callback '{platform}:{name}=unpartition'` runs it once for all shards")),
+        Some((_, true)) if !has_results => {
+            ways.push(format!("`--callback '{platform}:{name}=unpartition'` runs it once for all shards"));
+        }
         _ => {}
     }
-    let has_results = slot.is_some_and(|slot| !slot.meta().results.is_empty());
     let removal = if has_results { "stub:zeros" } else { "strip" };
     let effect = if has_results { "replaces its results" } else { "removes it" };
     ways.push(format!("`--callback '{platform}:{name}={removal}'` {effect}"));
