@@ -75,7 +75,7 @@ class _Exporter:
         def do_export(*args: Any, **kwargs: Any) -> jax.export.Exported:
             # New rules each time: JAX does not lower again what it has lowered with the same rules, and no names would
             # be seen.
-            rules = {kind: self._rule(kind) for kind in _seams.primitives()}
+            rules = {primitive: self._rule(kind) for kind, primitive in _seams.primitives().items()}
             exported = _seams.export(jitted, rules, disabled_checks=checks, **options)(*args, **kwargs)
             self._report()
             return dataclasses.replace(exported, _get_vjp=_Vjp(self, _seams.vjp_with(exported, self.export)))
