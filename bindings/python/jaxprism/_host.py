@@ -6,6 +6,7 @@ compared with what the program was compiled for.
 
 import functools
 import inspect
+import json
 import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -72,10 +73,19 @@ def check_arity(slot: Slot, function: Function) -> None:
     try:
         signature.bind(*args, **kwargs)
     except TypeError as error:
+        count = f"{len(args)} argument{'' if len(args) == 1 else 's'}"
         names = "".join(f", `{name}`" for name in kwargs)
         raise CallbackArityError(
-            f"`{slot.name}` is called with {len(args)} arguments{names}, which {function!r} does not take: {error}"
+            f"`{slot.name}` is called with {count}{names}, which {function!r} does not take: {error}"
         ) from None
+
+
+def with_result_shapes(slot: Slot, shapes: Sequence[tuple[int, ...]]) -> Slot:
+    """The same slot, if the shapes of its results are known already."""
+    if all(_dimensions.is_static(result.shape) for result in slot.results):
+        return slot
+    results = [[result.dtype, list(map(str, shape))] for result, shape in zip(slot.results, shapes)]
+    return Slot(slot.kind, slot.name, json.dumps({**slot.says, "results": results}))
 
 
 def static_shapes(slot: Slot, sizes: Mapping[str, int]) -> list[tuple[int, ...]]:

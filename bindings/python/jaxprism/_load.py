@@ -53,7 +53,7 @@ def load(source: str | os.PathLike | bytes | bytearray | memoryview) -> "Loaded"
     if GUARD in data:
         data = bytearray(_rust._native_unlower(bytes(data)))
     exported = jax.export.deserialize(data)
-    calls = _calls()
+    calls = known_calls()
     return Loaded(exported if calls is None else calls.with_own_effects(exported))
 
 
@@ -72,7 +72,7 @@ class Loaded:
     @functools.cached_property
     def slots(self) -> tuple[Slot, ...]:
         """Its callbacks, each once, in the order of the text; not those of its gradient. Raises `CallbackMetadataError`."""
-        calls = _calls()
+        calls = known_calls()
         found = find(self.exported.mlir_module_serialized) if calls is None else calls.slots(self.exported)
         return tuple(found)
 
@@ -174,16 +174,26 @@ class Bound:
 
     @functools.cached_property
     def _call(self) -> Function:
-        calls = _calls()
+        calls = known_calls()
         if calls is None:
             from jaxprism import _ffi
 
-            return _ffi.stock_call(self.exported, self._functions)
+            return _ffi.stock_call(self.exported, self._levels())
         return calls.function(self)
 
     @functools.cached_property
     def _vjp(self) -> "Bound":
         return Bound(self._loaded.vjp(), self._given, self._on_missing)
+
+    def _levels(self) -> Iterable[Mapping[Slot, Function | Zeros]]:
+        """The functions of all gradients as well, as far as they are bound."""
+        yield self._functions
+        if self.exported.has_vjp():
+            try:
+                gradient = self.vjp()
+            except UnboundCallbackError:
+                return
+            yield from gradient._levels()
 
     def __repr__(self) -> str:
         return f"<jaxprism.Bound {self.exported.fun_name}, functions {list(self._given)}>"
@@ -256,10 +266,10 @@ def _read(path: str | os.PathLike) -> bytearray:
 
 
 @functools.cache
-def _calls() -> Any:
+def known_calls() -> Any:
     """The module that lowers calls, or none where JAX's internals are not those that it knows."""
     try:
-        from jaxprism import _calls as calls
+        from jaxprism import _calls
     except (ImportError, AttributeError, TypeError, RuntimeError) as error:
         LOGGER.warning(
             "JAX %s is not known inside (%s): callbacks are bound as `jaxprism.register` does, on cpu, by names that are "
@@ -268,5 +278,5 @@ def _calls() -> Any:
             error,
         )
         return None
-    return calls
+    return _calls
 

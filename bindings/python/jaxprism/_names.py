@@ -61,6 +61,7 @@ class Names:
         self.functions: dict[str, Callable[..., Any]] = {}
         self.unstable: list[str] = []
         self._given: set[str] = set()
+        self._adopted: set[str] = set()
 
     def name(self, function: Callable[..., Any]) -> Name:
         """The name of `function`: the same one whenever the same function is met."""
@@ -80,6 +81,23 @@ class Names:
             if not stable:
                 self.unstable.append(text)
         return Name(text, stable, _place(origin))
+
+    def adopt(self, name: str, function: Callable[..., Any]) -> None:
+        """Takes over what was bound to a name in an export that this one calls.
+
+        Raises `CallbackNameError` if the name means another function here already: the file has one for each name.
+        """
+        known = self.functions.get(name)
+        if known is not None and known is not function and not same(known, function) and not (
+            name in self._given and name not in self._adopted
+        ):
+            raise CallbackNameError(
+                f"`{name}` is bound to two functions in what is exported, {_place(_origin(known)[0])} and "
+                f"{_place(_origin(function)[0])}: after loading it would be one"
+            )
+        self._given.add(name)
+        self._adopted.add(name)
+        self.functions.setdefault(name, function)
 
     def _give(self, name: str, function: Callable[..., Any]) -> str:
         if name in self.functions and name not in self._given:

@@ -212,7 +212,7 @@ def _share(op: ir.Operation, slot: Slot, first: ir.Value | None, last: ir.Value)
     else:
         return
     value = last
-    while value != first and value.owner.name in ("stablehlo.send", "stablehlo.recv"):
+    while (first is None or value != first) and value.owner.name in ("stablehlo.send", "stablehlo.recv"):
         new = value.owner
         new.attributes[name] = sent if new.name == "stablehlo.send" else received
         value = new.operands[len(new.operands) - 1]

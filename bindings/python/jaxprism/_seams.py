@@ -8,6 +8,7 @@ their comment says otherwise.
 import dataclasses
 import functools
 import inspect
+import os
 import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -22,6 +23,7 @@ from jax._src import debugging as _debugging
 from jax._src import dispatch as _dispatch
 from jax._src import effects as _effects
 from jax._src import ffi as _ffi
+from jax._src import source_info_util as _source_info
 from jax._src.export import _export
 from jax._src.export import shape_poly as _shape_poly
 from jax._src.interpreters import batching as _batching
@@ -31,6 +33,9 @@ from jax._src.lib.mlir import ir
 from jaxprism._slots import TARGET
 
 Rule = Callable[..., Any]
+
+# What JAX says about the source of an operation is where the user's program is, and not here.
+_source_info.register_exclusion(os.path.dirname(__file__) + os.sep)
 
 # ---------------------------------------------------------------- lowering
 
