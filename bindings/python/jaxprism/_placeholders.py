@@ -93,10 +93,10 @@ def _target(slot: Slot, platform: str) -> str:
 
 
 def _refuse(op: ir.Operation, slot: Slot, platform: str) -> None:
-    """A branch that may be for other platforms keeps its placeholder: if it is not, XLA does not compile it."""
+    """A branch for other platforms keeps its placeholder: XLA takes the branch away before it looks for targets."""
     kind = f"partitioned {slot}" if slot.partitioned else str(slot)
-    if any(around.name == "stablehlo.case" for around in _around(op)):
-        LOGGER.info("%s cannot be called on %s; it stays unbound in a branch", kind, platform)
+    if any(around.name == "stablehlo.case" and _is_of_platform(around.operands[0]) for around in _around(op)):
+        LOGGER.info("%s cannot be called on %s; it stays as it is, in a branch that the platform decides", kind, platform)
         return
     policy = {True: "host", False: "unpartition"}[slot.kind == "buffer"]
     raise CallbackPlatformError(
@@ -257,6 +257,25 @@ def _around(op: ir.Operation) -> Iterator[ir.Operation]:
     while (op := op.parent) is not None:
         op = op.operation
         yield op
+
+
+def _is_of_platform(value: ir.Value) -> bool:
+    """Whether a value is computed from the number of the platform, which a module for several has as an argument."""
+    waiting = [value]
+    for _ in range(64):  # JAX needs no more than a few cases for it
+        if not waiting:
+            break
+        value = waiting.pop()
+        owner = value.owner
+        if isinstance(owner, ir.Block):
+            says = owner.owner.attributes
+            number = ir.BlockArgument(value).arg_number
+            attributes = ir.ArrayAttr(says["arg_attrs"])[number] if "arg_attrs" in says else None
+            if attributes is not None and "_platform_index" in str(attributes):
+                return True
+        else:
+            waiting.extend(owner.operands)
+    return False
 
 
 def _slot(op: ir.Operation) -> Slot:
