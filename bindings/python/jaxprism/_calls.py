@@ -5,6 +5,7 @@ not those that `_seams` knows.
 """
 
 import functools
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +19,10 @@ from jaxprism._slots import Slot
 if TYPE_CHECKING:
     from jaxprism._load import Bound
 
-if _seams.is_untested():
-    import logging
+if missing := _seams.missing():
+    raise ImportError(f"there is no {', '.join(missing)}")
 
+if _seams.is_untested():
     logging.getLogger("jaxprism").warning(
         "JAX %s is newer than %s, the newest that jaxprism was tested with: loading works as long as its internals are "
         "those that are expected",

@@ -45,7 +45,8 @@ def register(functions: Mapping[str, Function]) -> None:
     * the order between the callbacks of an export and the ordered callbacks of the caller is lost: `deserialize` makes
       an effect of its own;
     * a call takes longer, buffers are NumPy arrays, there is no context, and a partitioned callback is called once;
-    * JAX does not compile ordered callbacks whose results have symbolic dimensions.
+    * JAX does not compile ordered callbacks whose results have symbolic dimensions, and may not compile callbacks that
+      are placed on another device than the first.
 
     Args:
       functions: by name. Prints need none, so the mapping may be empty.

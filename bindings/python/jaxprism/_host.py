@@ -73,10 +73,9 @@ def check_arity(slot: Slot, function: Function) -> None:
     try:
         signature.bind(*args, **kwargs)
     except TypeError as error:
-        count = f"{len(args)} argument{'' if len(args) == 1 else 's'}"
         names = "".join(f", `{name}`" for name in kwargs)
         raise CallbackArityError(
-            f"`{slot.name}` is called with {count}{names}, which {function!r} does not take: {error}"
+            f"`{slot.name}` is called with {_counted(len(args), 'argument')}{names}, which {function!r} does not take: {error}"
         ) from None
 
 
@@ -173,10 +172,12 @@ def _fill(slot: Slot, function: Function, context: Any, inputs: tuple[Any, Any],
 
 
 def _clear(buffer: Any) -> None:
-    """Fills a buffer with zeros, on the device it is on."""
-    if hasattr(buffer, "__cuda_array_interface__"):
-        raise CallbackResultError("buffers of a gpu cannot be filled with zeros from here: bind a function")
-    np.asarray(buffer)[...] = 0
+    """Fills a buffer with zeros, which is possible from here if it is on the CPU."""
+    try:
+        array = np.asarray(buffer)
+    except Exception as error:
+        raise CallbackResultError("a buffer that is not on the CPU cannot be filled with zeros: bind a function") from error
+    array[...] = 0
 
 
 def _printer(slot: Slot) -> Function:
@@ -226,7 +227,8 @@ def _checked(
     slot: Slot, results: tuple[np.ndarray, ...], shapes: Sequence[tuple[int, ...]]
 ) -> tuple[np.ndarray, ...]:
     if len(results) != len(shapes):
-        raise CallbackResultError(f"{slot} returned {len(results)} arrays; the program has {len(shapes)} results of it")
+        counts = f"{_counted(len(results), 'array')}; the program has {_counted(len(shapes), 'result')} of it"
+        raise CallbackResultError(f"{slot} returned {counts}")
     return tuple(_checked_one(slot, *each) for each in zip(range(len(results)), results, slot.results, shapes))
 
 
@@ -241,6 +243,10 @@ def _checked_one(slot: Slot, number: int, result: np.ndarray, expected: Any, sha
             f"the program has {_described(wanted, shape)}"
         )
     return result
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _described(dtype: np.dtype, shape: tuple[int, ...]) -> str:

@@ -254,6 +254,22 @@ _OWN_EFFECTS = (
 TESTED = (0, 12)
 
 
+# What the functions below take from JAX. Some of it they look up as late as when a program is lowered.
+_NEEDED = (
+    (_export, "_call_exported_abstract_eval", "_call_exported_lowering", "call", "call_exported_p"),
+    (_mlir, "TokenSet", "make_ir_context", "register_lowering"),
+    (_mlir.ModuleContext, "add_host_callback"),
+    (_callback, "emit_python_callback", "io_callback_impl", "pure_callback_impl"),
+    (_debugging, "debug_callback_impl"),
+    (_shape_poly, "ShapeEvaluator", "all_dim_vars", "solve_dim_vars"),
+)
+
+
+def missing() -> list[str]:
+    """What this JAX does not have of what calling exports needs: then nothing of it is to be used."""
+    return [f"{owner.__name__}.{name}" for owner, *names in _NEEDED for name in names if not hasattr(owner, name)]
+
+
 def is_untested() -> bool:
     """Whether this JAX is newer than all that were tested."""
     return tuple(map(int, jax.__version__.split(".")[:2])) > TESTED
