@@ -1,5 +1,6 @@
-"""Every program, exported with placeholders, loaded and bound: it runs as it was written, and lowers as JAX lowers it."""
+"""Every program, exported with placeholders, loaded and bound: it runs as it was written, and is lowered as by JAX."""
 
+import functools
 import re
 from collections.abc import Iterator
 
@@ -10,11 +11,20 @@ from jaxlib.mlir import ir
 
 from callback_package import jaxprism
 from callback_programs import PROGRAMS, ROW, Program, buffer, pure
-from callback_reference import CUSTOM_CALL_PLATFORMS, CallbackOp, callback_ops, is_callback, meshes, operations, read, without_checks
-from callback_running import arguments, assert_same, run, sharding, specs
+from callback_reference import (
+    CUSTOM_CALL_PLATFORMS,
+    CallbackOp,
+    callback_ops,
+    is_callback,
+    meshes,
+    operations,
+    read,
+    without_checks,
+)
+from callback_running import Outcome, arguments, assert_same, run, sharding, specs
 from tool import Tool
 
-PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
+PLATFORMS = (*CUSTOM_CALL_PLATFORMS, "tpu")
 
 BUFFERS = [name for name in PROGRAMS if name.startswith("buffer_")]
 DIFFERENTIABLE = [name for name, program in PROGRAMS.items() if program.vjp_order]
@@ -31,9 +41,11 @@ def program(request: pytest.FixtureRequest) -> Program:
     return PROGRAMS[request.param]
 
 
-def written(program: Program, platforms: tuple[str, ...] = PLATFORMS) -> tuple[bytes, dict]:
-    """A file with placeholders, and the functions that it calls."""
-    exported = program.export(platforms)
+@functools.cache
+def written(name: str) -> tuple[bytes, dict]:
+    """The file of a program, with placeholders, and the functions that it calls."""
+    program = PROGRAMS[name]
+    exported = program.export(PLATFORMS)
     data = jaxprism.serialize(exported, vjp_order=program.vjp_order)
     return data, jaxprism.bindings(exported)
 
@@ -45,46 +57,47 @@ def split(tool: Tool, data: bytes, *options: str) -> bytes:
     return done.stdout
 
 
+@functools.cache
+def direct(name: str) -> Outcome:
+    """What a program gives that was not exported."""
+    program = PROGRAMS[name]
+    return run(lambda: program.jitted()(*arguments(program)))
+
+
 # ---------------------------------------------------------------- running
 
 
 def test_a_bound_export_runs_as_the_function(program: Program):
-    data, functions = written(program)
+    data, functions = written(program.name)
     bound = jaxprism.load(data).bind(functions)
-    inputs = arguments(program)
-    wanted = run(lambda: program.jitted()(*inputs))
-    assert_same(run(lambda: jax.jit(bound.call)(*inputs)), wanted, bound.slots)
+    jitted = jax.jit(bound.call)
+    assert_same(run(lambda: jitted(*arguments(program))), direct(program.name), bound.slots)
     # Once more, as it is compiled now.
-    assert_same(run(lambda: jax.jit(bound.call)(*inputs)), wanted, bound.slots)
+    assert_same(run(lambda: jitted(*arguments(program))), direct(program.name), bound.slots)
 
 
 def test_a_lowered_file_runs_as_the_function(program: Program, tool: Tool):
-    data, functions = written(program)
+    data, functions = written(program.name)
     lowered = split(tool, data, "-p", "cpu")
     with pytest.raises(Exception, match="UnboundCallbacks"):
         jax.export.deserialize(bytearray(lowered))
     bound = jaxprism.load(lowered).bind(functions)
     assert bound.exported.platforms == ("cpu",)
-    inputs = arguments(program)
-    wanted = run(lambda: program.jitted()(*inputs))
-    assert_same(run(lambda: jax.jit(bound.call)(*inputs)), wanted, bound.slots)
+    assert_same(run(lambda: jax.jit(bound.call)(*arguments(program))), direct(program.name), bound.slots)
 
 
 @pytest.mark.parametrize("name", BUFFERS)
 def test_arrays_stand_for_buffers_where_the_file_says_so(name: str, tool: Tool):
     program = PROGRAMS[name]
-    data, functions = written(program)
-    for policy in (["--callback", "*=host"], ["--callback", "*=host", "--callbacks", "lower"]):
-        bound = jaxprism.load(split(tool, data, "-p", "cpu", *policy)).bind(functions)
-        assert {(slot.kind, slot.takes_buffers) for slot in bound.slots} <= {("pure", True), ("io", True)}
-        inputs = arguments(program)
-        wanted = run(lambda inputs=inputs: program.jitted()(*inputs))
-        assert_same(run(lambda bound=bound, inputs=inputs: jax.jit(bound.call)(*inputs)), wanted, bound.slots)
+    data, functions = written(program.name)
+    bound = jaxprism.load(split(tool, data, "-p", "cpu", "--callback", "*=host")).bind(functions)
+    assert {(slot.kind, slot.takes_buffers) for slot in bound.slots} <= {("pure", True), ("io", True)}
+    assert_same(run(lambda: jax.jit(bound.call)(*arguments(program))), direct(program.name), bound.slots)
 
 
 def test_host_callbacks_run_on_tpu_as_pure_ones(tool: Tool):
     program = PROGRAMS["buffer_alias"]
-    data, functions = written(program)
+    data, functions = written(program.name)
     bound = jaxprism.load(split(tool, data, "-p", "tpu", "--callback", "*=host")).bind(functions)
     assert {op.target for op in lowered(bound, program, "tpu")} == {"stablehlo.send", "stablehlo.recv"}
 
@@ -93,7 +106,7 @@ def test_host_callbacks_run_on_tpu_as_pure_ones(tool: Tool):
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_gradients_call_the_functions(name: str, form: str, tool: Tool):
     program = PROGRAMS[name]
-    data, functions = written(program)
+    data, functions = written(program.name)
     bound = jaxprism.load(split(tool, data, "-p", "cpu") if form == "lowered" else data).bind(functions)
     inputs = arguments(program)
 
@@ -112,7 +125,7 @@ def test_gradients_call_the_functions(name: str, form: str, tool: Tool):
 
 def test_gradients_of_gradients_call_the_functions():
     program = PROGRAMS["gradients_with_debug"]
-    data, functions = written(program)
+    data, functions = written(program.name)
     bound = jaxprism.load(data).bind(functions)
 
     def curvature(function):
@@ -128,14 +141,20 @@ def test_what_goes_to_the_log_of_jax_goes_there(caplog: pytest.LogCaptureFixture
     program = PROGRAMS.get("print_to_log")
     if program is None:
         pytest.skip("this JAX does not log")
-    data, functions = written(program)
+    data, functions = written(program.name)
     assert functions == {}
     call = jaxprism.load(data).bind().call
     records = []
     for each in (program.jitted(), jax.jit(call)):
         caplog.clear()
         run(lambda each=each: each(*program.inputs()))
-        records.append([(r.name, r.levelno, r.getMessage(), r.pathname, r.lineno) for r in caplog.records if "x is" in r.getMessage()])
+        records.append(
+            [
+                (r.name, r.levelno, r.getMessage(), r.pathname, r.lineno)
+                for r in caplog.records
+                if "x is" in r.getMessage()
+            ]
+        )
     assert records[0] == records[1] != []
 
 
@@ -186,13 +205,15 @@ def described(op: CallbackOp) -> tuple:
     return op.target, sorted(op.config), op.operands, op.results, attributes
 
 
-@pytest.mark.parametrize("platform", [*CUSTOM_CALL_PLATFORMS, "tpu"])
-@pytest.mark.parametrize("name", [name for name, program in PROGRAMS.items() if "symbolic" not in name and name != "everything"])
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize(
+    "name", [name for name, program in PROGRAMS.items() if "symbolic" not in name and name != "everything"]
+)
 def test_operations_are_those_of_jax(name: str, platform: str):
     program = PROGRAMS[name]
     if platform == "tpu" and not program.tpu:
         pytest.skip("JAX does not lower it either")
-    data, functions = written(program, (*CUSTOM_CALL_PLATFORMS, "tpu"))
+    data, functions = written(program.name)
     ours = lowered(jaxprism.load(data).bind(functions), program, platform)
     theirs = lowered_ops(program.jitted(), program, platform)
     # JAX lowers a function once or once for each call, depending on the platform and the version.
@@ -208,10 +229,12 @@ def unique(ops: list[CallbackOp]) -> list[tuple]:
     return found
 
 
-@pytest.mark.parametrize("name", [name for name, program in PROGRAMS.items() if not program.tpu and "symbolic" not in name])
+@pytest.mark.parametrize(
+    "name", [name for name, program in PROGRAMS.items() if not program.tpu and "symbolic" not in name]
+)
 def test_what_tpu_cannot_call_is_an_error(name: str):
     program = PROGRAMS[name]
-    data, functions = written(program)
+    data, functions = written(program.name)
     bound = jaxprism.load(data).bind(functions)
     with pytest.raises(jaxprism.CallbackPlatformError, match="cannot be called on tpu") as error:
         lowered(bound, program, "tpu")
@@ -235,7 +258,7 @@ def test_branches_for_other_platforms_may_have_what_tpu_cannot_call():
 def test_results_of_symbolic_shapes_have_known_ones_on_tpu(name: str):
     """JAX itself does not lower these for tpu; called with known sizes they are static."""
     program = PROGRAMS[name]
-    data, functions = written(program)
+    data, functions = written(program.name)
     ops = lowered(jaxprism.load(data).bind(functions), program, "tpu")
     assert {op.target for op in ops} <= {"stablehlo.send", "stablehlo.recv"}
     assert all("?" not in result for op in ops for result in op.results)
@@ -243,7 +266,7 @@ def test_results_of_symbolic_shapes_have_known_ones_on_tpu(name: str):
 
 def test_functions_are_numbered_in_the_order_of_the_text():
     program = PROGRAMS["everything"]
-    data, functions = written(program)
+    data, functions = written(program.name)
     backwards = dict(reversed(list(functions.items())))
     numbers = []
     for each in (functions, backwards):
@@ -255,6 +278,6 @@ def test_functions_are_numbered_in_the_order_of_the_text():
 
 def test_placeholders_are_where_they_were(program: Program):
     """Loading changes nothing in the module."""
-    data, _ = written(program)
+    data, _ = written(program.name)
     stock = jax.export.deserialize(bytearray(data))
     assert callback_ops(jaxprism.load(data).exported) == callback_ops(stock)

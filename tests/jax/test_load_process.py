@@ -56,7 +56,8 @@ def test_a_file_is_called_in_a_process_that_did_not_export_it(tmp_path: Path):
     said = python(
         """
         import jax, numpy as np
-        model = jaxprism.load(sys.argv[1]).bind({"log": lambda x: heard.append(np.asarray(x).tolist()) or np.asarray(x) * 2})
+        log = lambda x: heard.append(np.asarray(x).tolist()) or np.asarray(x) * 2
+        model = jaxprism.load(sys.argv[1]).bind({"log": log})
         y, _ = jax.jit(model.call)(np.arange(4, dtype=np.float32))
         jax.effects_barrier()
         say(y=np.asarray(y).tolist(), heard=heard)
@@ -71,8 +72,8 @@ def test_a_gradient_is_called_in_a_process_that_did_not_export_it(tmp_path: Path
     said = python(
         """
         import jax, numpy as np
-        functions = {"forward": lambda x: np.asarray(x) ** 2, "backward": lambda x, c: np.asarray(c) * np.asarray(x) * 2}
-        model = jaxprism.load(sys.argv[1]).bind(functions)
+        square, slope = lambda x: np.asarray(x) ** 2, lambda x, c: np.asarray(c) * np.asarray(x) * 2
+        model = jaxprism.load(sys.argv[1]).bind({"forward": square, "backward": slope})
         say(gradient=np.asarray(jax.jit(jax.grad(model.call))(np.arange(4, dtype=np.float32))).tolist())
         """,
         written("custom_vjp", tmp_path),
@@ -81,7 +82,9 @@ def test_a_gradient_is_called_in_a_process_that_did_not_export_it(tmp_path: Path
 
 
 def test_a_lowered_file_with_buffers_and_prints_is_called_in_another_process(tmp_path: Path, tool: Tool):
-    done = tool.run("split", written("all_effects", tmp_path), "-p", "cpu", "-o", tmp_path / "{stem}.{platform}", "--quiet")
+    done = tool.run(
+        "split", written("all_effects", tmp_path), "-p", "cpu", "-o", tmp_path / "{stem}.{platform}", "--quiet"
+    )
     assert done.returncode == 0, done.stderr
     said = python(
         """
@@ -155,7 +158,9 @@ def test_the_guard_is_not_known_to_jax(tool: Tool, tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("JAXPRISM_TOOL", str(tool.binary))
     lowered = tool.run("split", written("pure_in_plain", tmp_path), "-p", "cpu", "-o", "-", "--quiet").stdout
     for _ in range(2):  # before and after loading
-        with pytest.raises(NotImplementedError, match=r"cannot deserialize effect type <class 'jaxprism.UnboundCallbacks'>"):
+        with pytest.raises(
+            NotImplementedError, match=r"cannot deserialize effect type <class 'jaxprism.UnboundCallbacks'>"
+        ):
             jax.export.deserialize(bytearray(lowered))
         jaxprism.load(lowered)
 
@@ -235,7 +240,11 @@ def test_registered_functions_may_be_replaced_and_have_to_be_right(tmp_path: Pat
 
 
 # A name that is another one by now.
-MOVED = ("jax._src.export._export._call_exported_lowering", "jax._src.callback.pure_callback_impl", "jax._src.core.max_dim")
+MOVED = (
+    "jax._src.export._export._call_exported_lowering",
+    "jax._src.callback.pure_callback_impl",
+    "jax._src.core.max_dim",
+)
 
 
 @pytest.mark.parametrize("name", MOVED)
@@ -290,7 +299,9 @@ def test_a_newer_jax_is_said_to_be_untested(tmp_path: Path):
 
 
 def test_importing_does_not_import_jax():
-    program = "from callback_package import jaxprism; import sys; jaxprism.named('n')(print); assert 'jax' not in sys.modules, 'jax'"
+    program = (
+        "from callback_package import jaxprism; import sys; jaxprism.named('n')(print); assert 'jax' not in sys.modules"
+    )
     subprocess.run([sys.executable, "-c", program], cwd=HERE, check=True, timeout=60)
     assert {"load", "register", "export", "named"} <= set(dir(jaxprism))
     with pytest.raises(AttributeError, match="no attribute 'unload'"):

@@ -83,13 +83,14 @@ def _batch(args: Sequence, dimensions: Sequence, *, bound: "Bound") -> tuple[Seq
             hint="`jax.lax.map` calls it for one row after the other",
         )
     is_mapped = [dimension is not None for dimension in dimensions]
-    mapped = [jnp.moveaxis(arg, axis, 0) for arg, axis in zip(args, dimensions) if axis is not None]
+    rows = [jnp.moveaxis(arg, axis, 0) for arg, axis in zip(args, dimensions, strict=True) if axis is not None]
 
-    def call(rows: Sequence) -> Sequence:
-        rest = iter(rows)
-        return PRIMITIVE.bind(*(next(rest) if row else arg for arg, row in zip(args, is_mapped)), bound=bound)
+    def call(row: Sequence) -> Sequence:
+        rest = iter(row)
+        flat = (next(rest) if mapped else arg for arg, mapped in zip(args, is_mapped, strict=True))
+        return PRIMITIVE.bind(*flat, bound=bound)
 
-    results = jax.lax.map(call, mapped)
+    results = jax.lax.map(call, rows)
     return results, [0] * len(results)
 
 

@@ -50,7 +50,9 @@ def is_static(texts: Iterable[str]) -> bool:
 
 def solve(symbolic: Iterable[Sequence[str]], actual: Iterable[Sequence[int]]) -> dict[str, int]:
     """Sizes of variables, from arrays whose sizes are known: those that stand alone, then those in linear terms."""
-    pairs = [pair for texts, sizes in zip(symbolic, actual) for pair in zip(texts, sizes)]
+    # The integers of a key have a dimension more than the key, and what is not known stands for nothing.
+    arrays = zip(symbolic, actual, strict=False)
+    pairs = [pair for texts, sizes in arrays for pair in zip(texts, sizes, strict=False)]
     found = {text: known for text, known in pairs if text.isidentifier()}
     for text, known in pairs:
         if not text.isdecimal() and not text.isidentifier():

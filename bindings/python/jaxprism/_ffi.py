@@ -18,7 +18,7 @@ from typing import Any
 import jax
 
 # Its effect is not known to JAX before, and cannot be read from a file.
-import jax.experimental.buffer_callback  # noqa: F401
+import jax.experimental.buffer_callback
 import jax.ffi
 import numpy as np
 
@@ -72,8 +72,8 @@ def stock_call(exported: jax.export.Exported, levels: Iterable[Mapping[Slot, Fun
             for slot, function in functions.items():
                 if _BY_SLOT.setdefault(slot, function) is not function:
                     raise CallbackNameError(
-                        f"{slot} is bound to another function in this process, and JAX {jax.__version__} is not known well "
-                        "enough to tell them apart"
+                        f"{slot} is bound to another function in this process, and JAX {jax.__version__} is not known "
+                        "well enough to tell them apart"
                     )
     _install()
     return exported.call
@@ -113,7 +113,7 @@ def _call(frame: "_Frame") -> None:
     static = _host.with_result_shapes(slot, [result.shape for result in results])
     flat = _host.flat_function(static, function, _host.run_publicly, {})
     # The memory is XLA's again after the call, and JAX does not copy arrays on the CPU.
-    for result, value in zip(results, flat(*(argument.copy() for argument in arguments))):
+    for result, value in zip(results, flat(*(argument.copy() for argument in arguments)), strict=True):
         result[...] = value
 
 

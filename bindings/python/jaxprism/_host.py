@@ -47,10 +47,13 @@ def flat_function(slot: Slot, function: Function | Zeros, run: Run, sizes: Mappi
     if slot.kind == "buffer":
         return _of_buffers(slot, function)
     call = _call(slot, function, sizes)
+    is_static = all(_dimensions.is_static(result.shape) for result in slot.results)
+    static = _shapes(slot, (), {}) if is_static else None
 
     def flat(*arguments: Any) -> tuple[np.ndarray, ...]:
         # Numbers and objects of other libraries are arrays to JAX as well.
-        return _checked(slot, tuple(map(np.asarray, run(call, arguments))), _shapes(slot, arguments, sizes))
+        results = tuple(map(np.asarray, run(call, arguments)))
+        return _checked(slot, results, _shapes(slot, arguments, sizes) if static is None else static)
 
     flat.__name__ = slot.name
     return flat
@@ -75,7 +78,8 @@ def check_arity(slot: Slot, function: Function) -> None:
     except TypeError as error:
         names = "".join(f", `{name}`" for name in kwargs)
         raise CallbackArityError(
-            f"`{slot.name}` is called with {_counted(len(args), 'argument')}{names}, which {function!r} does not take: {error}"
+            f"`{slot.name}` is called with {_counted(len(args), 'argument')}{names}, which {function!r} does not take: "
+            f"{error}"
         ) from None
 
 
@@ -83,7 +87,7 @@ def with_result_shapes(slot: Slot, shapes: Sequence[tuple[int, ...]]) -> Slot:
     """The same slot, if the shapes of its results are known already."""
     if all(_dimensions.is_static(result.shape) for result in slot.results):
         return slot
-    results = [[result.dtype, list(map(str, shape))] for result, shape in zip(slot.results, shapes)]
+    results = [[result.dtype, list(map(str, shape))] for result, shape in zip(slot.results, shapes, strict=True)]
     return Slot(slot.kind, slot.name, json.dumps({**slot.says, "results": results}))
 
 
@@ -176,7 +180,9 @@ def _clear(buffer: Any) -> None:
     try:
         array = np.asarray(buffer)
     except Exception as error:
-        raise CallbackResultError("a buffer that is not on the CPU cannot be filled with zeros: bind a function") from error
+        raise CallbackResultError(
+            "a buffer that is not on the CPU cannot be filled with zeros: bind a function"
+        ) from error
     array[...] = 0
 
 
@@ -220,16 +226,15 @@ def _shapes(slot: Slot, arguments: Sequence[Any], sizes: Mapping[str, int]) -> l
 
 def _empty(slot: Slot, arguments: Sequence[Any], sizes: Mapping[str, int]) -> list[np.ndarray]:
     shapes = _shapes(slot, arguments, sizes)
-    return [np.zeros(shape, dtype(result.dtype)) for result, shape in zip(slot.results, shapes)]
+    return [np.zeros(shape, dtype(result.dtype)) for result, shape in zip(slot.results, shapes, strict=True)]
 
 
-def _checked(
-    slot: Slot, results: tuple[np.ndarray, ...], shapes: Sequence[tuple[int, ...]]
-) -> tuple[np.ndarray, ...]:
+def _checked(slot: Slot, results: tuple[np.ndarray, ...], shapes: Sequence[tuple[int, ...]]) -> tuple[np.ndarray, ...]:
     if len(results) != len(shapes):
         counts = f"{_counted(len(results), 'array')}; the program has {_counted(len(shapes), 'result')} of it"
         raise CallbackResultError(f"{slot} returned {counts}")
-    return tuple(_checked_one(slot, *each) for each in zip(range(len(results)), results, slot.results, shapes))
+    numbers = range(len(results))
+    return tuple(_checked_one(slot, *each) for each in zip(numbers, results, slot.results, shapes, strict=True))
 
 
 def _checked_one(slot: Slot, number: int, result: np.ndarray, expected: Any, shape: tuple[int, ...]) -> np.ndarray:

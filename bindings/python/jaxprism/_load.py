@@ -5,8 +5,8 @@
     y = model.call(x)
 
 Placeholders become JAX's own operations while JAX lowers the program that calls the export, so the functions are
-numbered together with those of the program: `model.call` can stand under `jit`, `grad` and `vmap`, in loops, beside other
-exports and other callbacks. A file whose callbacks were lowered is turned back first; see `_rust`.
+numbered together with those of the program: `model.call` can stand under `jit`, `grad` and `vmap`, in loops, beside
+other exports and other callbacks. A file whose callbacks were lowered is turned back first; see `_rust`.
 """
 
 import functools
@@ -21,7 +21,7 @@ import jax
 import jax.export
 
 # Its effect is not known to JAX before, and cannot be read from a file.
-import jax.experimental.buffer_callback  # noqa: F401
+import jax.experimental.buffer_callback
 
 from jaxprism import _host, _rust
 from jaxprism._errors import UnboundCallbackError, UnknownCallbackError
@@ -40,7 +40,7 @@ def load(source: str | os.PathLike | bytes | bytearray | memoryview) -> "Loaded"
     """Reads an export, with or without callbacks, for one platform or several.
 
     Args:
-      source: the path of a file, or what is in it: what `jaxprism.serialize` or `jax.export` wrote, or `jaxprism split`.
+      source: the path of a file, or what is in it: what `jaxprism.serialize`, `jax.export` or `jaxprism split` wrote.
 
     Returns:
       The export. Its callbacks are bound by `Loaded.bind`; before, it cannot be called.
@@ -71,7 +71,10 @@ class Loaded:
 
     @functools.cached_property
     def slots(self) -> tuple[Slot, ...]:
-        """Its callbacks, each once, in the order of the text; not those of its gradient. Raises `CallbackMetadataError`."""
+        """Its callbacks, each once, in the order of the text; not those of its gradient.
+
+        Raises `CallbackMetadataError`.
+        """
         calls = known_calls()
         found = find(self.exported.mlir_module_serialized) if calls is None else calls.slots(self.exported)
         return tuple(found)
@@ -79,13 +82,17 @@ class Loaded:
     @functools.cached_property
     def names(self) -> tuple[str, ...]:
         """What can be bound, in the function and its gradients; prints need nothing."""
-        return tuple(dict.fromkeys(slot.name for level in self._levels() for slot in level.slots if slot.kind != "print"))
+        return tuple(
+            dict.fromkeys(slot.name for level in self._levels() for slot in level.slots if slot.kind != "print")
+        )
 
     def vjp(self) -> "Loaded":
         """Its gradient, if the file has it: a function of the flat arguments and the cotangents of the flat results."""
         return self._vjp
 
-    def bind(self, functions: Mapping[str, Function] = types.MappingProxyType({}), *, on_missing: OnMissing = "error") -> "Bound":
+    def bind(
+        self, functions: Mapping[str, Function] = types.MappingProxyType({}), *, on_missing: OnMissing = "error"
+    ) -> "Bound":
         """The export with functions for its callbacks.
 
         Args:
@@ -207,7 +214,8 @@ def _check_names(functions: Mapping[str, Function], loaded: Loaded) -> None:
     if unknown:
         prints = {slot.name for level in loaded._levels() for slot in level.slots if slot.kind == "print"}
         raise UnknownCallbackError(
-            f"`{loaded.exported.fun_name}` has no callback {_listed(unknown)}; it has {_listed(loaded.names) or 'none'}",
+            f"`{loaded.exported.fun_name}` has no callback {_listed(unknown)}; "
+            f"it has {_listed(loaded.names) or 'none'}",
             hint="prints need no function" if prints.intersection(unknown) else None,
         )
     for name, function in functions.items():
@@ -272,11 +280,10 @@ def known_calls() -> Any:
         from jaxprism import _calls
     except (ImportError, AttributeError, TypeError, RuntimeError) as error:
         LOGGER.warning(
-            "JAX %s is not known inside (%s): callbacks are bound as `jaxprism.register` does, on cpu, by names that are "
-            "those of the whole process",
+            "JAX %s is not known inside (%s): callbacks are bound as `jaxprism.register` does, on cpu, and in the whole "
+            "process",
             jax.__version__,
             error,
         )
         return None
     return _calls
-

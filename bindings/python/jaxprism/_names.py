@@ -88,8 +88,11 @@ class Names:
         Raises `CallbackNameError` if the name means another function here already: the file has one for each name.
         """
         known = self.functions.get(name)
-        if known is not None and known is not function and not same(known, function) and not (
-            name in self._given and name not in self._adopted
+        if (
+            known is not None
+            and known is not function
+            and not same(known, function)
+            and not (name in self._given and name not in self._adopted)
         ):
             raise CallbackNameError(
                 f"`{name}` is bound to two functions in what is exported, {_place(_origin(known)[0])} and "

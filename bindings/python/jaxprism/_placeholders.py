@@ -28,7 +28,7 @@ MakeFunction = Callable[[Slot, Mapping[str, int]], Callable[..., Any]]
 
 
 def find(operations: Iterable[ir.Operation]) -> Iterator[tuple[ir.Operation, Slot]]:
-    """The placeholders in operations and what is inside these, in the order of the text. Raises `CallbackMetadataError`."""
+    """The placeholders in operations and inside of these, in the order of the text. Raises `CallbackMetadataError`."""
     for op in _walk(operations):
         if op.name == "stablehlo.custom_call" and _text(op.attributes["call_target_name"]) == TARGET:
             yield op, _slot(op)
@@ -96,9 +96,14 @@ def _refuse(op: ir.Operation, slot: Slot, platform: str) -> None:
     """A branch for other platforms keeps its placeholder: XLA takes the branch away before it looks for targets."""
     kind = f"partitioned {slot}" if slot.partitioned else str(slot)
     if any(around.name == "stablehlo.case" and _is_of_platform(around.operands[0]) for around in _around(op)):
-        LOGGER.info("%s cannot be called on %s; it stays as it is, in a branch that the platform decides", kind, platform)
+        LOGGER.info(
+            "%s cannot be called on %s; it stays as it is, in a branch that the platform decides", kind, platform
+        )
         return
-    policy = {True: "host", False: "unpartition"}[slot.kind == "buffer"]
+    if platform == "tpu":
+        policy = "host" if slot.kind == "buffer" else "unpartition"
+    else:
+        policy = "stub:zeros" if slot.results else "strip"
     raise CallbackPlatformError(
         f"{kind} cannot be called on {platform}",
         hint=f"split the file with `--callback '{platform}:{slot.name}={policy}'`",
@@ -125,7 +130,7 @@ def _with_static_results(op: ir.Operation, slot: Slot, sizes: Mapping[str, int])
     types = [result.type for result in op.results]
     static = types[: slot.tokens] + [
         ir.RankedTensorType.get(shape, ir.RankedTensorType(of).element_type)
-        for shape, of in zip(static_shapes(slot, sizes), types[slot.tokens :])
+        for shape, of in zip(static_shapes(slot, sizes), types[slot.tokens :], strict=True)
     ]
     attributes = _attributes(op)
     del attributes[SHAPE_OPERANDS]
@@ -136,7 +141,7 @@ def _with_static_results(op: ir.Operation, slot: Slot, sizes: Mapping[str, int])
     operands = [operand for index, operand in enumerate(op.operands) if index not in shape_operands]
     with ir.InsertionPoint(op), op.location:
         new = ir.Operation.create(op.name, results=static, operands=operands, attributes=attributes)
-        for old, result in zip(op.results, new.results):
+        for old, result in zip(op.results, new.results, strict=True):
             if result.type != old.type:
                 result = ir.Operation.create("stablehlo.convert", results=[old.type], operands=[result]).result
             old.replace_all_uses_with(result)
@@ -166,14 +171,17 @@ def _transfer(ctx: Any, op: ir.Operation, slot: Slot, sizes: Mapping[str, int], 
             function,
             token,
             operands,
-            [_type(array, operand, sizes) for array, operand in zip(slot.arguments, operands)],
-            [(shape, dtype(array.dtype)) for shape, array in zip(static_shapes(slot, sizes), slot.results)],
+            [_type(array, operand, sizes) for array, operand in zip(slot.arguments, operands, strict=True)],
+            [
+                (shape, dtype(array.dtype))
+                for shape, array in zip(static_shapes(slot, sizes), slot.results, strict=True)
+            ],
             has_side_effect=side_effect,
             # JAX waits for debug callbacks whether they are ordered or not.
             returns_token=bool(slot.tokens) or slot.kind in ("debug", "print"),
         )
         _share(op, slot, token, last)
-        for old, result in zip(results, [*([last] if slot.tokens else []), *new]):
+        for old, result in zip(results, [*([last] if slot.tokens else []), *new], strict=True):
             if result.type != old.type:
                 result = ir.Operation.create("stablehlo.convert", results=[old.type], operands=[result]).result
             old.replace_all_uses_with(result)
@@ -250,7 +258,9 @@ def _walk(operations: Iterable[ir.Operation]) -> Iterator[ir.Operation]:
         op = op.operation
         # What comes after may be replaced by who looks at the operation, what is inside may not.
         yield op
-        waiting.extend(iter(list(block.operations)) for region in reversed(list(op.regions)) for block in reversed(list(region)))
+        waiting.extend(
+            iter(list(block.operations)) for region in reversed(list(op.regions)) for block in reversed(list(region))
+        )
 
 
 def _around(op: ir.Operation) -> Iterator[ir.Operation]:

@@ -35,7 +35,8 @@ from jaxprism._slots import TARGET
 Rule = Callable[..., Any]
 
 # What JAX says about the source of an operation is where the user's program is, and not here.
-_source_info.register_exclusion(os.path.dirname(__file__) + os.sep)
+if hasattr(_source_info, "register_exclusion"):
+    _source_info.register_exclusion(os.path.dirname(__file__) + os.sep)
 
 # ---------------------------------------------------------------- lowering
 
@@ -327,7 +328,9 @@ def lower_call(ctx: Any, args: Sequence, exported: jax.export.Exported) -> tuple
     if ctx.tokens_out is not None:
         # JAX sets a tuple of one token each, and forgets those of other effects. It does no harm to its own primitive,
         # which becomes a function of its own; before 0.7 it does.
-        tokens = {effect: token[0] if isinstance(token, (tuple, list)) else token for effect, token in ctx.tokens_out.items()}
+        tokens = {
+            effect: token[0] if isinstance(token, (tuple, list)) else token for effect, token in ctx.tokens_out.items()
+        }
         ctx.tokens_out = ctx.tokens_in.update_tokens(_mlir.TokenSet(tokens))
     return results, [op.operation for op in body.operations if _symbol(op) not in known]
 
@@ -347,7 +350,7 @@ def is_export(ctx: Any) -> bool:
 
 
 def dimension_sizes(exported: jax.export.Exported, avals: Sequence) -> dict[str, Any]:
-    """The sizes of an export's dimension variables, called with arguments of these types: integers, or symbolic ones."""
+    """The sizes of an export's dimension variables for arguments of these types: integers, or symbolic themselves."""
     names = _shape_poly.all_dim_vars(exported.in_avals)
     if not names:
         return {}
@@ -392,7 +395,13 @@ def emit_callback(
     if "returns_token" in inspect.signature(_callback.emit_python_callback).parameters:
         options["returns_token"] = returns_token
     results, token, _ = _callback.emit_python_callback(
-        ctx.replace(avals_in=avals_in, avals_out=avals_out), callback, token, list(operands), avals_in, avals_out, **options
+        ctx.replace(avals_in=avals_in, avals_out=avals_out),
+        callback,
+        token,
+        list(operands),
+        avals_in,
+        avals_out,
+        **options,
     )
     return results, token
 

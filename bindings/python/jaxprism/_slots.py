@@ -51,20 +51,18 @@ class Slot:
         """The slot of a placeholder with this metadata. Raises `CallbackMetadataError`."""
         try:
             says = json.loads(meta)
-            version, kind, name = says["v"], says["kind"], says["name"]
-            if version != VERSION:
-                raise CallbackMetadataError(
-                    f"the callback `{name}` is described in version {version}, and this is version {VERSION}",
-                    hint="a newer jaxprism reads it",
-                )
-            slot = cls(kind, name, meta)
-            if kind not in KINDS or slot.tokens not in (0, 1) or not all((slot.arguments is not None, slot.results is not None)):
-                raise CallbackMetadataError(f"a callback `{name}` of the kind `{kind}` is not known")
-            return slot
+            slot = cls(says["kind"], says["name"], meta)
+            version, tokens, _, _ = says["v"], slot.tokens, slot.arguments, slot.results
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            if isinstance(error, CallbackMetadataError):
-                raise
             raise CallbackMetadataError(f"the metadata of a callback cannot be read: {meta[:200]}") from error
+        if version != VERSION:
+            raise CallbackMetadataError(
+                f"the callback `{slot.name}` is described in version {version}, and this is version {VERSION}",
+                hint="a newer jaxprism reads it",
+            )
+        if slot.kind not in KINDS or tokens not in (0, 1):
+            raise CallbackMetadataError(f"`{slot.name}` is a callback of a kind that is not known, `{slot.kind}`")
+        return slot
 
     @functools.cached_property
     def says(self) -> Mapping[str, Json]:
@@ -145,7 +143,7 @@ def _build(tree: Json) -> Any:
         case {"l": children}:
             return list(map(_build, children))
         case {"d": children, "k": keys}:
-            return dict(zip(keys, map(_build, children)))
+            return dict(zip(keys, map(_build, children), strict=True))
         case {"c": children, "n": name, "a": auxiliary}:
             from jaxprism import _seams
 
