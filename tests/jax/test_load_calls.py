@@ -15,7 +15,8 @@ from jax.experimental import io_callback
 from jax.experimental.buffer_callback import buffer_callback
 
 from callback_package import jaxprism
-from callback_programs import HEARD, PROGRAMS, ROW, add, buffer, io, like, log, named, pure, see, symbolic
+from callback_programs import HEARD, PROGRAMS, ROW, add, buffer, io, like, log, look, named, pure, see, symbolic
+from callback_reference import lower_as_jax
 from callback_running import run
 
 PLATFORMS = ("cpu", "cuda", "tpu")
@@ -307,6 +308,22 @@ def test_one_name_for_two_functions_is_refused_in_an_export():
         jaxprism.export(jax.jit(lambda x: other.call(one.call(x))), platforms=PLATFORMS)(ROW)
 
 
+def test_what_is_called_and_what_is_loaded_may_be_one_function():
+    def whole(x):
+        jax.debug.callback(look, x)
+        return pure(x, add)
+
+    inner = loaded(whole).bind({"add": add, "callback_programs.look": look})
+
+    for first, second in ((whole, inner.call), (inner.call, whole)):
+        exported = jaxprism.export(jax.jit(lambda x, f=first, g=second: f(g(x))), platforms=PLATFORMS)(ROW)
+        assert jaxprism.bindings(exported) == {"add": add, "callback_programs.look": look}
+    other = loaded(whole).bind({"add": negative, "callback_programs.look": look})
+    for first, second in ((whole, other.call), (other.call, whole)):
+        with pytest.raises(jaxprism.CallbackNameError, match="`add` is bound to two functions"):
+            jaxprism.export(jax.jit(lambda x, f=first, g=second: f(g(x))), platforms=PLATFORMS)(ROW)
+
+
 def test_jax_does_not_export_a_caller():
     with pytest.raises(jaxprism.CallbackContextError, match=r"jax\.export") as error:
         export.export(jax.jit(bound(logged).call))(ROW)
@@ -595,6 +612,14 @@ def test_metadata_of_another_version_is_refused():
     data = written(logged).replace(b'"v":1', b'"v":7')
     with pytest.raises(jaxprism.CallbackMetadataError, match="described in version 7"):
         _ = jaxprism.load(data).slots
+
+
+def test_functions_of_another_process_are_refused():
+    """As in a lowered file without what it was lowered from; XLA would call what has the number here."""
+    (lowered,) = lower_as_jax(jax.jit(logged), (ROW,), "cpu")
+    module = jaxprism.Loaded(lowered)
+    with pytest.raises(jaxprism.CallbackMetadataError, match="`xla_ffi_python_cpu_callback` at"):
+        module.bind(on_missing="zeros")
 
 
 def test_effects_are_those_of_jax():

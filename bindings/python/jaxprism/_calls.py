@@ -60,7 +60,8 @@ def keep(ctx: Any, *args: Any, exported: jax.export.Exported) -> Sequence:
 def _lower(ctx: Any, *args: Any, bound: "Bound") -> Sequence:
     """Lowers a call for running it."""
     results, operations = _seams.lower_call(ctx, args, bound.exported)
-    if next(_placeholders.find(operations), None) is None:
+    found = list(_placeholders.find(operations))
+    if not found:
         return results
     if _seams.is_export(ctx) or len(_seams.platforms(ctx)) > 1:
         raise CallbackContextError(
@@ -71,7 +72,7 @@ def _lower(ctx: Any, *args: Any, bound: "Bound") -> Sequence:
     def make(slot: Slot, sizes: Mapping[str, int]) -> Callable[..., Any]:
         return _host.flat_function(slot, bound.function(slot), _seams.run_as_jax(slot.kind), sizes)
 
-    _placeholders.bind(ctx, operations, _seams.dimension_sizes(bound.exported, ctx.avals_in), make)
+    _placeholders.bind(ctx, found, _seams.dimension_sizes(bound.exported, ctx.avals_in), make)
     return results
 
 

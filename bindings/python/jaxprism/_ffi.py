@@ -98,7 +98,7 @@ def _slot(meta: bytes) -> Slot:
 def _call(frame: "_Frame") -> None:
     """Calls the function that a frame names with its arguments, and writes its results."""
     slot = _slot(frame.attributes.text("meta"))
-    function = _BY_SLOT.get(slot) or _BY_NAME.get(slot.name)
+    function = _BY_SLOT.get(slot, _BY_NAME.get(slot.name))
     if function is None and slot.kind != "print":
         raise UnboundCallbackError(f"{slot} is not bound", hint=f'`jaxprism.register({{"{slot.name}": …}})` does')
     # After the operands come those that say the shapes of results, where these are dynamic.

@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
-import jax.export
 
 # Its effect is not known to JAX before, and cannot be read from a file.
 import jax.experimental.buffer_callback
+import jax.export
 
 from jaxprism import _host, _rust
 from jaxprism._errors import UnboundCallbackError, UnknownCallbackError
@@ -87,7 +87,10 @@ class Loaded:
         )
 
     def vjp(self) -> "Loaded":
-        """Its gradient, if the file has it: a function of the flat arguments and the cotangents of the flat results."""
+        """Its gradient: a function of the flat arguments, and of the cotangents of the flat results.
+
+        Raises `ValueError` if the file has none.
+        """
         return self._vjp
 
     def bind(
@@ -172,7 +175,10 @@ class Bound:
         return self._call(*args, **kwargs)
 
     def vjp(self) -> "Bound":
-        """Its gradient with the same functions."""
+        """Its gradient with the same functions: of the flat arguments, and the cotangents of the flat results.
+
+        Raises `UnboundCallbackError`, and `ValueError` if the file has no gradient.
+        """
         return self._vjp
 
     def function(self, slot: Slot) -> Function | Zeros | None:
@@ -280,7 +286,7 @@ def known_calls() -> Any:
         from jaxprism import _calls
     except (ImportError, AttributeError, TypeError, RuntimeError) as error:
         LOGGER.warning(
-            "JAX %s is not known inside (%s): callbacks are bound as `jaxprism.register` does, on cpu, and in the whole "
+            "JAX %s is not known inside (%s): callbacks are bound as `jaxprism.register` does, on cpu and for the whole "
             "process",
             jax.__version__,
             error,

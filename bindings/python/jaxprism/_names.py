@@ -87,23 +87,22 @@ class Names:
 
         Raises `CallbackNameError` if the name means another function here already: the file has one for each name.
         """
-        known = self.functions.get(name)
-        if (
-            known is not None
-            and known is not function
-            and not same(known, function)
-            and not (name in self._given and name not in self._adopted)
-        ):
+        self._check_adopted(name, function)
+        self._adopted.add(name)
+        self.functions.setdefault(name, function)
+
+    def _check_adopted(self, name: str, function: Callable[..., Any]) -> None:
+        known = self.functions.get(name, function)
+        if not same(known, function):
             raise CallbackNameError(
                 f"`{name}` is bound to two functions in what is exported, {_place(_origin(known)[0])} and "
                 f"{_place(_origin(function)[0])}: after loading it would be one"
             )
-        self._given.add(name)
-        self._adopted.add(name)
-        self.functions.setdefault(name, function)
 
     def _give(self, name: str, function: Callable[..., Any]) -> str:
-        if name in self.functions and name not in self._given:
+        if name in self._adopted:
+            self._check_adopted(name, function)
+        elif name in self.functions and name not in self._given:
             raise CallbackNameError(
                 f"`{name}` is the automatic name of {_place(_origin(self.functions[name])[0])}: "
                 f"give {_place(_origin(function)[0])} another one"

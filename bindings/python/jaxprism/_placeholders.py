@@ -20,6 +20,17 @@ from jaxprism._slots import TARGET, Array, Slot
 LOGGER = logging.getLogger("jaxprism")
 
 GPUS = ("cuda", "rocm", "oneapi")
+# What JAX lowers callbacks to.
+LOWERED = frozenset(
+    target
+    for device in ("cpu", "gpu")
+    for target in (
+        f"xla_ffi_python_{device}_callback",
+        f"xla_ffi_partitioned_python_{device}_callback",
+        f"xla_buffer_python_{device}_callback",
+        f"xla_buffer_python_{device}_callback_cmd_buffer",
+    )
+)
 CONFIG = "mhlo.backend_config"
 SHAPE_OPERANDS = "indices_of_shape_operands"
 
@@ -28,14 +39,25 @@ MakeFunction = Callable[[Slot, Mapping[str, int]], Callable[..., Any]]
 
 
 def find(operations: Iterable[ir.Operation]) -> Iterator[tuple[ir.Operation, Slot]]:
-    """The placeholders in operations and inside of these, in the order of the text. Raises `CallbackMetadataError`."""
+    """The placeholders in operations and inside of these, in the order of the text.
+
+    Raises `CallbackMetadataError`, also for calls of functions by a number that this process did not give them: XLA
+    would call any function, or none, and take the process down.
+    """
     for op in _walk(operations):
-        if op.name == "stablehlo.custom_call" and _text(op.attributes["call_target_name"]) == TARGET:
-            yield op, _slot(op)
+        if op.name == "stablehlo.custom_call":
+            target = _text(op.attributes["call_target_name"])
+            if target == TARGET:
+                yield op, _slot(op)
+            elif target in LOWERED:
+                raise CallbackMetadataError(
+                    f"the module calls a function of the process that exported it: `{target}` at {op.location}",
+                    hint="export with `jaxprism.export`, and keep `jaxprism.callback` beside what was lowered",
+                )
 
 
-def bind(ctx: Any, operations: Iterable[ir.Operation], sizes: Mapping[str, int], make: MakeFunction) -> None:
-    """Makes all placeholders calls of functions, which `make` makes: one for each slot.
+def bind(ctx: Any, found: Iterable[tuple[ir.Operation, Slot]], sizes: Mapping[str, int], make: MakeFunction) -> None:
+    """Makes placeholders calls of functions, which `make` makes: one for each slot.
 
     Functions are numbered in the order of the text. JAX keeps compiled programs by their text, and gives them the
     functions of the process that runs them: so the numbers must not depend on these.
@@ -44,7 +66,7 @@ def bind(ctx: Any, operations: Iterable[ir.Operation], sizes: Mapping[str, int],
     """
     (platform,) = _seams.platforms(ctx)
     numbers: dict[Slot, int] = {}
-    for op, slot in list(find(operations)):
+    for op, slot in found:
         if not _can_call(slot, platform):
             _refuse(op, slot, platform)
         elif platform == "tpu":
@@ -64,7 +86,7 @@ def rename(operations: Iterable[ir.Operation], sizes: Mapping[str, Any]) -> None
     """Says the shapes in the metadata in the dimensions of the module that a module became part of."""
     if not sizes:
         return
-    for op, slot in find(operations):
+    for op, slot in list(find(operations)):
         says = dict(slot.says)
         for key, arrays in (("args", slot.arguments), ("results", slot.results)):
             says[key] = [[array.dtype, [str(_renamed(text, sizes)) for text in array.shape]] for array in arrays]

@@ -257,7 +257,7 @@ TESTED = (0, 12)
 
 # What the functions below take from JAX. Some of it they look up as late as when a program is lowered.
 _NEEDED = (
-    (_export, "_call_exported_abstract_eval", "_call_exported_lowering", "call", "call_exported_p"),
+    (_export, "_call_exported_abstract_eval", "_call_exported_lowering", "call", "call_exported", "call_exported_p"),
     (_mlir, "TokenSet", "make_ir_context", "register_lowering"),
     (_mlir.ModuleContext, "add_host_callback"),
     (_callback, "emit_python_callback", "io_callback_impl", "pure_callback_impl"),
