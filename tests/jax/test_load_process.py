@@ -123,9 +123,13 @@ def test_programs_kept_on_disk_call_the_functions_of_the_process(tmp_path: Path)
             functions = {"log": log, "see": lambda x: heard.append("see")}
             # The order in which functions are given does not matter.
             model = jaxprism.load(path).bind(dict(sorted(functions.items(), reverse=factor > 2)))
-            y = jax.jit(model.call)(np.ones(4, np.float32))
+            y = jax.block_until_ready(jax.jit(model.call)(np.ones(4, np.float32)))
             jax.effects_barrier()
-            say(y=np.asarray(y).tolist(), heard=heard, hits=len(hits))
+            count = len(hits)
+            # What is not exported at all.
+            native = jax.jit(lambda x: jax.pure_callback(lambda x: np.asarray(x), jax.ShapeDtypeStruct((4,), x.dtype), x))
+            native(np.ones(4, np.float32)).block_until_ready()
+            say(y=np.asarray(y).tolist(), heard=heard, hits=count, native=len(hits) - count)
             """,
             written("two_ordered_effects", tmp_path),
             tmp_path / "cache",
@@ -134,7 +138,8 @@ def test_programs_kept_on_disk_call_the_functions_of_the_process(tmp_path: Path)
 
     first, second = run(2), run(5)
     assert first["hits"] == 0
-    assert second["hits"] > 0
+    # JAX 0.10 and older keep no programs with callbacks.
+    assert (second["hits"] > 0) == (second["native"] > 0)
     assert (first["y"], second["y"]) == ([4] * 4, [25] * 4)
     assert [each for each in second["heard"] if each != "see"] == [1, 5]
     assert second["heard"].count("see") == 1
