@@ -127,7 +127,8 @@ def test_programs_kept_on_disk_call_the_functions_of_the_process(tmp_path: Path)
             jax.effects_barrier()
             count = len(hits)
             # What is not exported at all.
-            native = jax.jit(lambda x: jax.pure_callback(lambda x: np.asarray(x), jax.ShapeDtypeStruct((4,), x.dtype), x))
+            spec = jax.ShapeDtypeStruct((4,), np.float32)
+            native = jax.jit(lambda x: jax.pure_callback(lambda x: np.asarray(x), spec, x))
             native(np.ones(4, np.float32)).block_until_ready()
             say(y=np.asarray(y).tolist(), heard=heard, hits=count, native=len(hits) - count)
             """,
