@@ -20,6 +20,8 @@ import jax.export
 
 from jaxprism import _metadata, _seams
 from jaxprism._errors import CallbackError, UnstableNameError, UnstableNameWarning
+from jaxprism._host import ZEROS
+from jaxprism._load import known_calls
 from jaxprism._names import Names
 
 
@@ -75,7 +77,8 @@ class _Exporter:
         def do_export(*args: Any, **kwargs: Any) -> jax.export.Exported:
             # New rules each time: JAX does not lower again what it has lowered with the same rules, and no names would
             # be seen.
-            rules = {kind: self._rule(kind) for kind in _seams.primitives()}
+            rules = {primitive: self._rule(kind) for kind, primitive in _seams.primitives().items()}
+            rules |= self._call_rules()
             exported = _seams.export(jitted, rules, disabled_checks=checks, **options)(*args, **kwargs)
             self._report()
             return dataclasses.replace(exported, _get_vjp=_Vjp(self, _seams.vjp_with(exported, self.export)))
@@ -94,6 +97,27 @@ class _Exporter:
             return _seams.lower_as_placeholder(kind, ctx, args, params, config)
 
         return lower
+
+    def _call_rules(self) -> dict[Any, Callable[..., Any]]:
+        """Rules for calls of exports that have callbacks: these stay placeholders, under the names that they have."""
+        calls = known_calls()
+        if calls is None:
+            return {}
+
+        def lower_bound(ctx: Any, *args: Any, bound: Any) -> Any:
+            for slot in bound.slots:
+                function = bound.function(slot)
+                if function is not None and function is not ZEROS:
+                    self.names.adopt(slot.name, function)
+            return calls.keep(ctx, *args, exported=bound.exported)
+
+        def lower_stock(ctx: Any, *args: Any, exported: jax.export.Exported) -> Any:
+            if isinstance(exported._get_vjp, _Vjp):
+                for name, function in bindings(exported).items():
+                    self.names.adopt(name, function)
+            return calls.keep(ctx, *args, exported=exported)
+
+        return {calls.PRIMITIVE: lower_bound, _seams.stock_call_primitive(): lower_stock}
 
     def _report(self) -> None:
         """Says each name without a place of its own once."""

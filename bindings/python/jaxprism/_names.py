@@ -61,6 +61,7 @@ class Names:
         self.functions: dict[str, Callable[..., Any]] = {}
         self.unstable: list[str] = []
         self._given: set[str] = set()
+        self._adopted: set[str] = set()
 
     def name(self, function: Callable[..., Any]) -> Name:
         """The name of `function`: the same one whenever the same function is met."""
@@ -81,8 +82,27 @@ class Names:
                 self.unstable.append(text)
         return Name(text, stable, _place(origin))
 
+    def adopt(self, name: str, function: Callable[..., Any]) -> None:
+        """Takes over what was bound to a name in an export that this one calls.
+
+        Raises `CallbackNameError` if the name means another function here already: the file has one for each name.
+        """
+        self._check_adopted(name, function)
+        self._adopted.add(name)
+        self.functions.setdefault(name, function)
+
+    def _check_adopted(self, name: str, function: Callable[..., Any]) -> None:
+        known = self.functions.get(name, function)
+        if not same(known, function):
+            raise CallbackNameError(
+                f"`{name}` is bound to two functions in what is exported, {_place(_origin(known)[0])} and "
+                f"{_place(_origin(function)[0])}: after loading it would be one"
+            )
+
     def _give(self, name: str, function: Callable[..., Any]) -> str:
-        if name in self.functions and name not in self._given:
+        if name in self._adopted:
+            self._check_adopted(name, function)
+        elif name in self.functions and name not in self._given:
             raise CallbackNameError(
                 f"`{name}` is the automatic name of {_place(_origin(self.functions[name])[0])}: "
                 f"give {_place(_origin(function)[0])} another one"
