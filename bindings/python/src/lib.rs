@@ -1,0 +1,148 @@
+//! The compiled part of the Python package: what the Rust library does, on bytes and files, with the interpreter's lock released.
+//!
+//! Names and defaults of what users call are in the package's Python modules; here every argument is there, and options are strings as on the command
+//! line. Data that is more than bytes goes to Python as JSON.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use jaxprism::callbacks::{CallbackOptions, Policies, Policy, Rule, Table};
+use jaxprism::{Error, ErrorKind, Locations, Output, Platform, SplitOptions};
+use pyo3::create_exception;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+create_exception!(
+    jaxprism,
+    JaxprismError,
+    PyValueError,
+    "What jaxprism refuses or cannot do. `kind` is `format`, `unsupported`, `refused`, `io` or `bug`; `offset` the place in the file in bytes, and `hint` \
+     what can be done, where they are known."
+);
+
+#[pymodule(gil_used = false)]
+mod _native {
+    #[pymodule_export]
+    use super::{JaxprismError, callbacks, info, split, split_to_files, strip, unlower};
+}
+
+/// An error of the library as a Python exception.
+fn raise(error: &Error) -> PyErr {
+    let mut message = error.to_string();
+    error.causes().for_each(|cause| message.push_str(&format!("\n  {cause}")));
+    if let Some(hint) = error.hint() {
+        message.push_str(&format!("\nhint: {hint}"));
+    }
+    Python::attach(|py| {
+        let raised = JaxprismError::new_err(message);
+        let kind = match error.kind() {
+            ErrorKind::Format => "format",
+            ErrorKind::Unsupported => "unsupported",
+            ErrorKind::Refused => "refused",
+            ErrorKind::Io => "io",
+            _ => "bug",
+        };
+        let value = raised.value(py);
+        let set = value
+            .setattr("kind", kind)
+            .and_then(|()| value.setattr("offset", error.offset()))
+            .and_then(|()| value.setattr("hint", error.hint()));
+        set.err().unwrap_or(raised)
+    })
+}
+
+/// What a function is given: the bytes themselves, or the name of a file.
+#[derive(FromPyObject)]
+enum Source {
+    Path(PathBuf),
+    Bytes(Vec<u8>),
+}
+
+impl Source {
+    fn read(self) -> Result<Vec<u8>, Error> {
+        match self {
+            Self::Bytes(bytes) => Ok(bytes),
+            Self::Path(path) => std::fs::read(&path).map_err(|error| Error::io(format!("cannot read `{}`", path.display()), &error)),
+        }
+    }
+}
+
+fn parse<T: FromStr<Err = Error>>(texts: Vec<String>) -> Result<Vec<T>, Error> {
+    texts.iter().map(|text| text.parse()).collect()
+}
+
+fn to_bytes(py: Python<'_>, output: &Output<'_>) -> PyResult<Py<PyBytes>> {
+    let length = usize::try_from(output.len()).map_err(|_| PyValueError::new_err("the output is too large"))?;
+    let bytes = PyBytes::new_with(py, length, |buffer| {
+        let mut rest = &mut buffer[..];
+        output.write_to(&mut rest).map_err(PyErr::from)
+    });
+    bytes.map(Bound::unbind)
+}
+
+/// Options of a split, as they come from Python.
+#[derive(FromPyObject)]
+struct Options {
+    platforms: Vec<String>,
+    callbacks: String,
+    rules: Vec<String>,
+    on_unsupported: Option<String>,
+    table: Option<String>,
+    locations: String,
+}
+
+impl Options {
+    fn read(self) -> Result<SplitOptions, Error> {
+        let mut policies = Policies::default().rules(parse::<Rule>(self.rules)?).otherwise(self.callbacks.parse()?);
+        if let Some(policy) = self.on_unsupported {
+            policies = policies.on_unsupported(policy.parse::<Policy>()?);
+        }
+        let table = match &self.table {
+            Some(json) => Table::default().with_user_file(json)?,
+            None => Table::default(),
+        };
+        let locations = match &self.locations[..] {
+            "stripped" => Locations::Stripped,
+            "redacted" => Locations::Redacted,
+            _ => Locations::Kept,
+        };
+        let options = SplitOptions::default().platforms(parse::<Platform>(self.platforms)?);
+        Ok(options.locations(locations).callbacks(CallbackOptions::new(policies, table)))
+    }
+}
+
+/// The exports by platform, with the report and the manifest as JSON.
+type Outputs = (Vec<(String, Py<PyBytes>)>, String, String);
+
+/// Splits an export; each output is a `bytes`.
+#[pyfunction]
+fn split(py: Python<'_>, source: Source, options: Options) -> PyResult<Outputs> {
+    let options = options.read().map_err(|error| raise(&error))?;
+    let bytes = py.detach(|| source.read()).map_err(|error| raise(&error))?;
+    let split = py.detach(|| jaxprism::split(&bytes, &options)).map_err(|error| raise(&error))?;
+    let outputs = split.outputs.iter().map(|(platform, output)| Ok((platform.to_string(), to_bytes(py, output)?)));
+    let outputs = outputs.collect::<PyResult<_>>()?;
+    Ok((outputs, to_json(&split.report)?, split.manifest.to_json().map_err(|error| raise(&error))?))
+}
+
+/// Splits an export into files: `template` is their name, with `{platform}` in it.
+#[pyfunction]
+fn split_to_files(py: Python<'_>, source: Source, options: Options, template: String) -> PyResult<(Vec<(String, PathBuf)>, String, String)> {
+    let options = options.read().map_err(|error| raise(&error))?;
+    let bytes = py.detach(|| source.read()).map_err(|error| raise(&error))?;
+    let split = py.detach(|| jaxprism::split(&bytes, &options)).map_err(|error| raise(&error))?;
+    let write = || {
+        let mut written = Vec::new();
+        for (platform, output) in &split.outputs {
+            let path = PathBuf::from(template.replace("{platform}", platform.as_str()));
+            let failed = |error: std::io::Error| Error::io(format!("cannot write `{}`", path.display()), &error);
+            let file = std::fs::File::create(&path).map_err(failed)?;
+            output.write_to(std::io::BufWriter::new(file)).map_err(failed)?;
+            written.push((platform.to_string(), path));
+        }
+        Ok::<_, Error>(written)
+    };
+    let written = py.detach(write).map_err(|error| raise(&error))?;
+    Ok((written, to_json(&split.report)?, split.manifest.to_json().map_err(|error| raise(&error))?))
+}
