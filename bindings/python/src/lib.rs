@@ -146,3 +146,33 @@ fn split_to_files(py: Python<'_>, source: Source, options: Options, template: St
     let written = py.detach(write).map_err(|error| raise(&error))?;
     Ok((written, to_json(&split.report)?, split.manifest.to_json().map_err(|error| raise(&error))?))
 }
+
+/// Takes the callbacks out of an export. Returns it with the report as JSON.
+#[pyfunction]
+fn strip(py: Python<'_>, source: Source, rules: Vec<String>) -> PyResult<(Py<PyBytes>, String)> {
+    let rules = parse::<Rule>(rules).map_err(|error| raise(&error))?;
+    let policies = Policies::default().otherwise(Policy::Strip).rules(rules);
+    let bytes = py.detach(|| source.read()).map_err(|error| raise(&error))?;
+    let stripped = py.detach(|| jaxprism::strip(&bytes, &policies)).map_err(|error| raise(&error))?;
+    Ok((to_bytes(py, &stripped.output)?, to_json(&stripped.levels)?))
+}
+
+/// Makes placeholders again of lowered callbacks.
+#[pyfunction]
+fn unlower(py: Python<'_>, source: Source) -> PyResult<Py<PyBytes>> {
+    let bytes = py.detach(|| source.read()).map_err(|error| raise(&error))?;
+    let output = py.detach(|| jaxprism::unlower(&bytes)).map_err(|error| raise(&error))?;
+    to_bytes(py, &output)
+}
+
+/// What an export holds, as JSON.
+#[pyfunction]
+fn info(py: Python<'_>, source: Source) -> PyResult<String> {
+    let bytes = py.detach(|| source.read()).map_err(|error| raise(&error))?;
+    let inspection = py.detach(|| jaxprism::inspect(&bytes)).map_err(|error| raise(&error))?;
+    to_json(&inspection)
+}
+
+fn to_json(value: &impl serde::Serialize) -> PyResult<String> {
+    serde_json::to_string(value).map_err(|error| PyValueError::new_err(error.to_string()))
+}
