@@ -39,7 +39,7 @@ jax-matrix:
 
 bless:
 	@scripts/setup
-	BLESS=1 cargo test --test cli
+	BLESS=1 cargo test --test cli --test golden
 	@git status --short testdata/golden
 
 lint:

@@ -1,6 +1,8 @@
 //! The command line: what there is to type, who runs it, and what the exit status says. A verb is a file.
 
 mod callback_options;
+mod callbacks;
+mod check;
 mod errors;
 mod explain;
 mod files;
@@ -31,6 +33,8 @@ Examples:
   jaxprism split model.jax_exported               write model.cpu.jax_exported and so on beside it
   jaxprism split model.jax_exported -p cuda -o out/
   jaxprism info model.jax_exported                platforms, arguments, what each platform runs
+  jaxprism callbacks model.jax_exported           Python callbacks, and what each platform has for them
+  jaxprism check model.jax_exported --no-callbacks
   jaxprism print model.jax_exported               the module as MLIR text
   jaxprism opt model.jax_exported --pass strip-locations -o small.jax_exported";
 
@@ -50,6 +54,8 @@ enum Verb {
     Split(split::Opts),
     Strip(strip::Opts),
     Info(info::Opts),
+    Callbacks(callbacks::Opts),
+    Check(check::Opts),
     Print(print::Opts),
     Opt(opt::Opts),
     Explain(explain::Opts),
@@ -84,6 +90,8 @@ impl Cli {
             Verb::Split(opts) => opts.run(),
             Verb::Strip(opts) => opts.run(),
             Verb::Info(opts) => opts.run(),
+            Verb::Callbacks(opts) => opts.run(),
+            Verb::Check(opts) => opts.run(),
             Verb::Print(opts) => opts.run(),
             Verb::Opt(opts) => opts.run(),
             Verb::Explain(opts) => opts.run(),

@@ -4,10 +4,13 @@
 //! they hold something unknown, can still be looked at.
 
 mod branches;
+mod callbacks;
 mod cases;
+mod config;
 mod hlo_sharding;
 mod module;
 mod signature;
+mod sites;
 mod types;
 mod values;
 mod view;
@@ -15,9 +18,12 @@ mod walk;
 
 use serde::Serialize;
 
+pub use callbacks::{BoundCall, CallbackCall, CallbackLevel, CallbackReport, CallbackSlot, PlatformLowering, callbacks_of};
 pub use cases::{PlatformBranch, PlatformCase};
 pub use module::{Constant, Constants, Function, Mesh, Module};
 pub use signature::{Array, Signature};
+pub use sites::{Site, SiteKind};
+pub(crate) use sites::{Texts, of_level as sites_of_level};
 
 use crate::bytecode::{Bytecode, MAGIC};
 use crate::container::Exported;

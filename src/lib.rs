@@ -4,6 +4,7 @@
 
 pub mod bytecode;
 pub mod callbacks;
+pub mod check;
 pub mod container;
 pub mod error;
 pub mod inspect;
@@ -16,9 +17,10 @@ pub mod source;
 pub mod split;
 pub mod threads;
 
+pub use check::{Check, CheckOptions, TargetsAllowed, check};
 pub use container::{Exported, Platform};
 pub use error::{Error, ErrorKind};
-pub use inspect::{Inspection, inspect};
-pub use opt::{Opt, OptOptions, opt};
+pub use inspect::{CallbackReport, Inspection, callbacks_of, inspect};
+pub use opt::{Opt, OptOptions, opt, unlower};
 pub use source::Source;
 pub use split::{Locations, Output, Report, Split, SplitOptions, Stripped, split, strip};

@@ -94,6 +94,15 @@ pub fn opt<'a>(input: &'a [u8], file: &str, options: &OptOptions) -> Result<Opt<
     Ok(Opt { modules, exported, is_resolved: resolves(options) })
 }
 
+/// Makes placeholders again of the callbacks that were lowered, at every level: the inverse of lowering. What comes out loads in stock JAX.
+///
+/// # Errors
+/// - [`crate::ErrorKind::Format`], [`crate::ErrorKind::Unsupported`]: as for [`split`](crate::split()).
+pub fn unlower(input: &[u8]) -> Result<Output<'_>> {
+    let passes = crate::passes::find("unlower-callbacks").into_iter().collect();
+    opt(input, "", &OptOptions { passes, ..OptOptions::default() })?.to_export()
+}
+
 /// The container with the platform that was resolved.
 fn updated<'a>(mut exported: Exported<'a>, options: &OptOptions) -> Exported<'a> {
     if let Some(platform) = options.platform.as_ref().filter(|_| resolves(options)) {

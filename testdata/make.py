@@ -4,7 +4,8 @@
 
 Run it once per JAX version to add. The files are kept forever, and are the same on every machine: the names of source files are reduced to
 their last part; line numbers stay, so a change to this file changes what it makes. Old versions also need flatbuffers and absl-py. Programs
-that a version of JAX cannot export are left out, with the reason.
+that a version of JAX cannot export are left out, with the reason. Programs with callbacks need the Python package of this repository and
+what `tests/jax` knows of JAX; they work since JAX 0.6.
 """
 
 import os
@@ -20,7 +21,9 @@ from jax import export, lax
 
 jax.config.update("jax_hlo_source_file_canonicalization_regex", ".*/")
 
-FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "exports")
+HERE = os.path.dirname(os.path.abspath(__file__))
+FOLDER = os.path.join(HERE, "exports")
+sys.path += [os.path.join(HERE, "..", folder) for folder in ("bindings/python", "tests/jax")]
 PLATFORMS = ("cpu", "cuda", "tpu")
 f32 = np.float32
 PROGRAMS = {}
@@ -157,13 +160,109 @@ def single():
     return export.export(jax.jit(lambda x: by_platform(x) + jnp.arange(3.0)), platforms=("cpu",))(struct(3)), 0
 
 
+def calls_python(shape, *, buffers=True):
+    """A function with every kind of callback, and its argument; tpu has no buffer callbacks, and no results of symbolic shapes."""
+    from jax.experimental import io_callback
+    from jax.experimental.buffer_callback import buffer_callback
+
+    from jaxprism import named
+
+    def like(x):
+        return struct(*x.shape, dtype=x.dtype)
+
+    @named("forward")
+    def forward(x):
+        return np.sin(x)
+
+    @named("backward")
+    def backward(x, cotangent):
+        return np.cos(x) * cotangent
+
+    @named("log")
+    def log(total):
+        print(total)
+
+    @named("draw")
+    def draw(x):
+        return np.random.default_rng().normal(x)
+
+    @named("warm up")
+    def warm_up(x):
+        return x
+
+    @named("see")
+    def see(x, where):
+        print(where, x)
+
+    @named("fill")
+    def fill(ctx, out, x):
+        np.asarray(out)[..., 0] = 42
+
+    @named("watch")
+    def watch(ctx, out, x):
+        print(x)
+
+    @jax.custom_vjp
+    def sine(x):
+        return jax.pure_callback(forward, like(x), x, vmap_method="expand_dims")
+
+    sine.defvjp(lambda x: (sine(x), x), lambda x, ct: (jax.pure_callback(backward, like(x), x, ct),))
+
+    def step(total, x):
+        io_callback(log, None, lax.stop_gradient(total), ordered=True)
+        return total + sine(x).sum(), None
+
+    def run(x):
+        still = lax.stop_gradient(x)
+        total, _ = lax.scan(step, f32(0), sine(sine(x)))
+        total += io_callback(draw, like(still), still).sum()
+        total += lax.platform_dependent(still, cuda=lambda x: jax.pure_callback(warm_up, like(x), x), default=jnp.negative).sum()
+        if buffers:
+            total += buffer_callback(fill, like(still), input_output_aliases={0: 0}, command_buffer_compatible=True)(still).sum()
+            buffer_callback(watch, (), has_side_effect=True)(still)
+        jax.debug.callback(see, still, "after all")
+        jax.debug.print("total {} {unit}", total, unit="metres")
+        return total
+
+    return jax.jit(run), struct(*export.symbolic_shape(shape))
+
+
+@program
+def callbacks():
+    """Placeholders for Python callbacks, and for others in the gradient; tpu has no buffer callbacks."""
+    import jaxprism
+
+    function, argument = calls_python("b, 4")
+    return jaxprism.serialize(jaxprism.export(function, platforms=PLATFORMS)(argument), vjp_order=1), None
+
+
+@program
+def lowered():
+    """Callbacks as JAX lowers them for cuda. Running it would call whatever Python function has that number."""
+    import jaxprism
+    from callback_reference import lower_as_jax
+
+    function, argument = calls_python("b, 4")
+    return jaxprism.serialize(lower_as_jax(function, (argument,), "cuda")[0]), None
+
+
+@program
+def transfers():
+    """Callbacks as JAX lowers them for tpu."""
+    import jaxprism
+    from callback_reference import lower_as_jax
+
+    function, argument = calls_python("2, 4", buffers=False)
+    return jaxprism.serialize(lower_as_jax(function, (argument,), "tpu")[0]), None
+
+
 def main(names):
     os.makedirs(FOLDER, exist_ok=True)
     for name in names or PROGRAMS:
         try:
             exported, order = PROGRAMS[name]()
-            data = exported.serialize(vjp_order=order)
-        except (AttributeError, NotImplementedError, TypeError, ValueError) as error:
+            data = exported if isinstance(exported, bytes) else exported.serialize(vjp_order=order)
+        except (AttributeError, ImportError, NotImplementedError, TypeError, ValueError) as error:
             print(f"{name}: left out, {type(error).__name__}: {str(error).splitlines()[0]}")
             continue
         path = f"{name}.jax-{jax.__version__}.jax_exported"

@@ -9,12 +9,12 @@ use common::{Sample, on_a_large_stack, samples, shipped};
 use jaxprism::bytecode::{AttributeId, Bytecode, Bytes, Code, Entry, Field, code, dialect};
 use jaxprism::passes::{Changes, Options, Pass, find};
 use jaxprism::split::rewrite;
-use jaxprism::{Exported, Locations, Split, SplitOptions, split};
+use jaxprism::{Exported, Locations, Split, split};
 
 use code::builtin as b;
 
 fn split_with(bytes: &[u8], locations: Locations) -> Split<'_> {
-    split(bytes, &SplitOptions::default().locations(locations)).unwrap()
+    split(bytes, &common::keeping_callbacks().locations(locations)).unwrap()
 }
 
 /// The locations of all operations and arguments, in order.

@@ -15,6 +15,7 @@ pub mod code {
     pub const DICT: u8 = 6;
     pub const FLOAT: u8 = 8;
     pub const INTEGER: u8 = 9;
+    pub const OUTPUT_OPERAND_ALIAS: u8 = 10;
     pub const STRING: u8 = 14;
     pub const TENSOR: u8 = 15;
     pub const TYPE: u8 = 17;

@@ -71,6 +71,18 @@ impl Input {
     }
 }
 
+/// Reads a file of text.
+pub fn read_text(path: &Path) -> Result<String> {
+    let failed = || format!("cannot read {}", quoted(path));
+    let bytes = read_file(path).map_err(|error| Error::io(failed(), &error))?;
+    let bytes = match &bytes {
+        Bytes::Mapped(bytes) => &bytes[..],
+        Bytes::Read(bytes) => bytes,
+    };
+    let text = std::str::from_utf8(bytes).map_err(|error| Error::format(format!("it is no text: {error}")).context(failed()))?;
+    Ok(text.to_owned())
+}
+
 fn read_file(path: &Path) -> io::Result<Bytes> {
     let file = File::open(path)?;
     let metadata = file.metadata()?;

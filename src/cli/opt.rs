@@ -139,7 +139,10 @@ impl Opts {
             let opt = jaxprism::opt(&input, &input.file_name(), &options).map_err(failed)?;
             self.tell(&opt);
             match emit {
-                Emit::Mlir => self.write(&input, |out| write_text(&opt.module()?.bytecode, &self.text.options(), out)).map_err(failed),
+                Emit::Mlir => {
+                    let module = opt.module().map_err(failed)?;
+                    self.write(&input, |out| write_text(&module.bytecode, &self.text.options(), out).map_err(failed))
+                }
                 Emit::Mlirbc => {
                     let bytes = opt.module().and_then(|module| module.write()).map_err(failed)?;
                     self.write(&input, |out| written(bytes.write_to(out)))

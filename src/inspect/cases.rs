@@ -36,9 +36,7 @@ pub struct PlatformBranch {
 
 /// Finds them, and says whether everything was looked at. Without platforms, which a module alone does not name, they go by their numbers.
 pub(super) fn find(view: &View<'_, '_>, platforms: &[String]) -> (Vec<PlatformCase>, bool) {
-    let Some(&main) = view.functions.iter().find(|&&function| view.symbol(view.operation(function), "sym_name") == Some(b"main")) else {
-        return (Vec::new(), true);
-    };
+    let Some(main) = view.main() else { return (Vec::new(), true) };
     let numbered: Vec<String> = match platforms {
         [] if takes_platform_index(view, main) => {
             let cases = view.positions(Kind::Case).map(|position| view.operation(position).regions.len as usize);

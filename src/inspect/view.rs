@@ -12,6 +12,8 @@ pub(super) enum Kind {
     Call,
     Constant,
     CustomCall,
+    /// `send` or `recv`.
+    Transfer,
     Mesh,
     Case,
     If,
@@ -40,6 +42,7 @@ impl Kind {
             ("vhlo" | "stablehlo", name) => match name {
                 "constant" => Self::Constant,
                 "custom_call" => Self::CustomCall,
+                "send" | "recv" => Self::Transfer,
                 "case" => Self::Case,
                 "if" => Self::If,
                 "while" => Self::While,
@@ -102,6 +105,11 @@ impl<'b, 'a> View<'b, 'a> {
         operations.filter(move |(_, operation)| self.kind(operation) == kind).map(|(position, _)| position as u32)
     }
 
+    /// `main`, where there is one.
+    pub fn main(&self) -> Option<u32> {
+        self.functions.iter().copied().find(|&function| self.symbol(self.operation(function), "sym_name") == Some(b"main"))
+    }
+
     /// The name of the function at or around a position.
     pub fn function_name(&self, position: u32) -> String {
         let around = self.functions.partition_point(|&function| function <= position).checked_sub(1);
@@ -123,6 +131,11 @@ impl<'b, 'a> View<'b, 'a> {
         let entry = bytecode.tables.attribute(id);
         let named = if entry.is(dialect::BUILTIN, code::builtin::FLAT_SYMBOL_REF) { entry.attributes().next()? } else { id };
         bytecode.tables.string(named)
+    }
+
+    /// A discardable attribute of an operation.
+    pub fn discardable(&self, operation: &Operation, name: &str) -> Option<AttributeId> {
+        self.bytecode.tables.dictionary(operation.attributes?)?.find(|(key, _)| *key == name.as_bytes()).map(|(_, value)| value)
     }
 
     /// The place of an operation in the user's files, where one is known.

@@ -129,8 +129,8 @@ impl<'s> Verifier<'_, 's, '_> {
     /// Regions are as many as the operation has, of one block each, which ends in a terminator.
     fn regions(&self, operation: Op<'s>, facts: Facts) -> Result<()> {
         let count = operation.region_count();
-        if facts.regions.is_some_and(|regions| usize::from(regions) != count) {
-            return Err(self.broken(operation, &format!("has {count} regions")));
+        if let Some(regions) = facts.regions.filter(|regions| usize::from(*regions) != count) {
+            return Err(self.broken(operation, &format!("has regions: {count} instead of {regions}")));
         }
         if facts.rule == Rule::Module {
             return Ok(());

@@ -9,12 +9,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use jaxprism::Exported;
 use jaxprism::bytecode::{
     AttributeId, Block, Bytecode, Code, DialectId, Entry, Field, Kind, MAGIC, OpNameId, Operation, Region, Resource, ResourceData, Span,
     TypeId, UseOrder, code, dialect, entry_row,
 };
+use jaxprism::callbacks::{CallbackOptions, Policies, Policy, Table};
 use jaxprism::pieces::Pieces;
+use jaxprism::{Exported, SplitOptions};
+
+/// Options to split any export: callbacks stay, on platforms that cannot run them too.
+pub fn keeping_callbacks() -> SplitOptions {
+    SplitOptions::default().callbacks(CallbackOptions::new(Policies::default().otherwise(Policy::Keep), Table::default()))
+}
 
 /// A file that tests run over.
 pub struct Sample {

@@ -1,0 +1,15 @@
+// The module goes to standard error after the passes that were named, or after all.
+// RUN[all]: opt % --platforms cpu,cuda --pass resolve-platform=cuda --pass fold-cases --pass prune --print-ir-after all --stablehlo
+// RUN[one]: opt % --platforms cpu,cuda --pass resolve-platform=cuda --pass fold-cases --pass prune --print-ir-after fold-cases --canonical
+// RUN[not_run]: opt % --pass prune --print-ir-after fold-cases
+!i32 = !vhlo.tensor_v1<!vhlo.i32_v1>
+!f32 = !vhlo.tensor_v1<!vhlo.f32_v1>
+func.func public @main(%p: !i32, %x: !f32) -> !f32 {
+  %r = "vhlo.case_v1"(%p) ({
+    "vhlo.return_v1"(%x) : (!f32) -> ()
+  }, {
+    %n = "vhlo.negate_v1"(%x) : (!f32) -> !f32
+    "vhlo.return_v1"(%n) : (!f32) -> ()
+  }) : (!i32) -> !f32
+  return %r : !f32
+}

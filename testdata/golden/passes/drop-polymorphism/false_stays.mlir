@@ -1,0 +1,8 @@
+// It is false already.
+// RUN[run]: opt % --pass drop-polymorphism
+!f32x4 = !vhlo.tensor_v1<4x!vhlo.f32_v1>
+module attributes {jax.uses_shape_polymorphism = false} {
+  func.func public @main(%x: !f32x4) -> !f32x4 {
+    return %x : !f32x4
+  }
+}

@@ -1,0 +1,17 @@
+// StableHLO: `clamp` is min(max(low, value), high), so here it is 0 on every platform.
+// RUN[cuda]: opt % --platforms cpu,cuda,tpu --pass resolve-platform=cuda --pass fold-cases
+!i32 = !vhlo.tensor_v1<!vhlo.i32_v1>
+!f32 = !vhlo.tensor_v1<!vhlo.f32_v1>
+func.func public @main(%p: !i32, %x: !f32) -> !f32 {
+  %low = "vhlo.constant_v1"() {value = #vhlo.tensor_v1<dense<2> : tensor<i32>>} : () -> !i32
+  %high = "vhlo.constant_v1"() {value = #vhlo.tensor_v1<dense<0> : tensor<i32>>} : () -> !i32
+  %q = "vhlo.clamp_v1"(%low, %p, %high) : (!i32, !i32, !i32) -> !i32
+  %r = "vhlo.case_v1"(%q) ({
+    %minus = "vhlo.negate_v1"(%x) : (!f32) -> !f32
+    "vhlo.return_v1"(%minus) : (!f32) -> ()
+  }, {
+    %size = "vhlo.abs_v1"(%x) : (!f32) -> !f32
+    "vhlo.return_v1"(%size) : (!f32) -> ()
+  }) : (!i32) -> !f32
+  return %r : !f32
+}

@@ -1,0 +1,19 @@
+// One call has the index, the other an argument: the function for that one stays as it is.
+// RUN[cuda]: opt % --platforms cpu,cuda,tpu --pass resolve-platform=cuda --pass fold-cases
+!i32 = !vhlo.tensor_v1<!vhlo.i32_v1>
+!f32 = !vhlo.tensor_v1<!vhlo.f32_v1>
+func.func public @main(%p: !i32, %x: !f32, %n: !i32) -> !f32 {
+  %s = func.call @g(%p, %x) : (!i32, !f32) -> !f32
+  %t = func.call @g(%n, %s) : (!i32, !f32) -> !f32
+  return %t : !f32
+}
+func.func private @g(%q: !i32, %y: !f32) -> !f32 {
+  %r = "vhlo.case_v1"(%q) ({
+    %minus = "vhlo.negate_v1"(%y) : (!f32) -> !f32
+    "vhlo.return_v1"(%minus) : (!f32) -> ()
+  }, {
+    %size = "vhlo.abs_v1"(%y) : (!f32) -> !f32
+    "vhlo.return_v1"(%size) : (!f32) -> ()
+  }) : (!i32) -> !f32
+  return %r : !f32
+}

@@ -1,0 +1,19 @@
+// How the custom call calls it is not known.
+// RUN[cuda]: opt % --platforms cpu,cuda,tpu --pass resolve-platform=cuda --pass fold-cases
+!i32 = !vhlo.tensor_v1<!vhlo.i32_v1>
+!f32 = !vhlo.tensor_v1<!vhlo.f32_v1>
+func.func public @main(%p: !i32, %x: !f32) -> !f32 {
+  %s = "vhlo.custom_call_v1"(%x) {api_version = #vhlo<api_version_v1 API_VERSION_ORIGINAL>, backend_config = #vhlo.string_v1<"">, call_target_name = #vhlo.string_v1<"target">, called_computations = #vhlo.array_v1<[#vhlo.string_v1<"g">]>, has_side_effect = #vhlo.bool_v1<true>, operand_layouts = #vhlo.array_v1<[]>, output_operand_aliases = #vhlo.array_v1<[]>, result_layouts = #vhlo.array_v1<[]>} : (!f32) -> !f32
+  %r = func.call @g(%p, %s) : (!i32, !f32) -> !f32
+  return %r : !f32
+}
+func.func private @g(%q: !i32, %y: !f32) -> !f32 {
+  %r = "vhlo.case_v1"(%q) ({
+    %minus = "vhlo.negate_v1"(%y) : (!f32) -> !f32
+    "vhlo.return_v1"(%minus) : (!f32) -> ()
+  }, {
+    %size = "vhlo.abs_v1"(%y) : (!f32) -> !f32
+    "vhlo.return_v1"(%size) : (!f32) -> ()
+  }) : (!i32) -> !f32
+  return %r : !f32
+}

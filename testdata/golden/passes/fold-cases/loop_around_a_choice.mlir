@@ -1,0 +1,27 @@
+// A body that only sees the index from outside is decided as anything else.
+// RUN[cuda]: opt % --platforms cpu,cuda,tpu --pass resolve-platform=cuda --pass fold-cases
+!i32 = !vhlo.tensor_v1<!vhlo.i32_v1>
+!bool = !vhlo.tensor_v1<!vhlo.bool_v1>
+!f32 = !vhlo.tensor_v1<!vhlo.f32_v1>
+func.func public @main(%p: !i32, %x: !f32) -> !f32 {
+  %zero = "vhlo.constant_v1"() {value = #vhlo.tensor_v1<dense<0> : tensor<i32>>} : () -> !i32
+  %five = "vhlo.constant_v1"() {value = #vhlo.tensor_v1<dense<5> : tensor<i32>>} : () -> !i32
+  %one = "vhlo.constant_v1"() {value = #vhlo.tensor_v1<dense<1> : tensor<i32>>} : () -> !i32
+  %w0, %w1 = "vhlo.while_v1"(%zero, %x) ({
+  ^bb0(%ci: !i32, %ca: !f32):
+    %go = "vhlo.compare_v1"(%ci, %five) {compare_type = #vhlo<comparison_type_v1 SIGNED>, comparison_direction = #vhlo<comparison_direction_v1 LT>} : (!i32, !i32) -> !bool
+    "vhlo.return_v1"(%go) : (!bool) -> ()
+  }, {
+  ^bb0(%i: !i32, %a: !f32):
+    %j = "vhlo.add_v1"(%i, %one) : (!i32, !i32) -> !i32
+    %r = "vhlo.case_v1"(%p) ({
+      %minus = "vhlo.negate_v1"(%a) : (!f32) -> !f32
+      "vhlo.return_v1"(%minus) : (!f32) -> ()
+    }, {
+      %size = "vhlo.abs_v1"(%a) : (!f32) -> !f32
+      "vhlo.return_v1"(%size) : (!f32) -> ()
+    }) : (!i32) -> !f32
+    "vhlo.return_v1"(%j, %r) : (!i32, !f32) -> ()
+  }) : (!i32, !f32) -> (!i32, !f32)
+  return %w1 : !f32
+}

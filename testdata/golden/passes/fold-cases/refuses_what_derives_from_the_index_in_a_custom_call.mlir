@@ -1,0 +1,9 @@
+// Not the index itself, but the platform decides it all the same.
+// FAIL[cuda]: opt % --platforms cpu,cuda,tpu --pass resolve-platform=cuda --pass fold-cases
+!i32 = !vhlo.tensor_v1<!vhlo.i32_v1>
+!f32 = !vhlo.tensor_v1<!vhlo.f32_v1>
+func.func public @main(%p: !i32, %x: !f32) -> !f32 {
+  %q = "vhlo.negate_v1"(%p) : (!i32) -> !i32
+  %r = "vhlo.custom_call_v1"(%q, %x) {api_version = #vhlo<api_version_v1 API_VERSION_ORIGINAL>, backend_config = #vhlo.string_v1<"">, call_target_name = #vhlo.string_v1<"target">, called_computations = #vhlo.array_v1<[]>, has_side_effect = #vhlo.bool_v1<true>, operand_layouts = #vhlo.array_v1<[]>, output_operand_aliases = #vhlo.array_v1<[]>, result_layouts = #vhlo.array_v1<[]>} : (!i32, !f32) -> !f32 loc("model.py":12:34)
+  return %r : !f32
+}

@@ -1,0 +1,15 @@
+// JAX before 0.7 wrote by a custom call where a value lives, the index's too.
+// RUN[cuda]: opt % --platforms cpu,cuda,tpu --pass resolve-platform=cuda --pass fold-cases
+!i32 = !vhlo.tensor_v1<!vhlo.i32_v1>
+!f32 = !vhlo.tensor_v1<!vhlo.f32_v1>
+func.func public @main(%p: !i32, %x: !f32) -> !f32 {
+  %q = "vhlo.custom_call_v1"(%p) {api_version = #vhlo<api_version_v1 API_VERSION_ORIGINAL>, backend_config = #vhlo.string_v1<"">, call_target_name = #vhlo.string_v1<"Sharding">, called_computations = #vhlo.array_v1<[]>, has_side_effect = #vhlo.bool_v1<false>, operand_layouts = #vhlo.array_v1<[]>, output_operand_aliases = #vhlo.array_v1<[]>, result_layouts = #vhlo.array_v1<[]>} : (!i32) -> !i32
+  %r = "vhlo.case_v1"(%q) ({
+    %minus = "vhlo.negate_v1"(%x) : (!f32) -> !f32
+    "vhlo.return_v1"(%minus) : (!f32) -> ()
+  }, {
+    %size = "vhlo.abs_v1"(%x) : (!f32) -> !f32
+    "vhlo.return_v1"(%size) : (!f32) -> ()
+  }) : (!i32) -> !f32
+  return %r : !f32
+}

@@ -1,0 +1,9 @@
+// Operations go first: they may be the last to name a mesh.
+// RUN[run]: opt % --pass prune
+!f32x8 = !vhlo.tensor_v1<8x!vhlo.f32_v1>
+"sdy.mesh"() {mesh = #sdy.mesh<["x"=2]>, sym_name = "mesh"} : () -> ()
+func.func public @main(%x: !f32x8) -> !f32x8 {
+  %a = "builtin.unrealized_conversion_cast"(%x) : (!f32x8) -> tensor<8xf32>
+  %b = "sdy.reshard"(%a) {sharding = #sdy.sharding<@mesh, [{"x"}]>} : (tensor<8xf32>) -> tensor<8xf32>
+  return %x : !f32x8
+}

@@ -1,0 +1,7 @@
+// What it holds cannot be told.
+// RUN[run]: opt % --pass redact-paths --locations
+!f32 = !vhlo.tensor_v1<!vhlo.f32_v1>
+func.func public @main(%x: !f32 loc("train.py":1:1)) -> !f32 {
+  %r = "vhlo.negate_v1"(%x) : (!f32) -> !f32 loc(fused<#jaxprism.entry<"other" text, string "place</home/me/train.py>">>[unknown])
+  return %r : !f32 loc(unknown)
+} loc(unknown)

@@ -1,0 +1,9 @@
+// Of the module, of arguments and results, and what a custom call carries.
+// RUN[run]: opt % --pass strip-locations --locations
+!f32 = !vhlo.tensor_v1<!vhlo.f32_v1>
+module @jit_secret {
+  func.func public @main(%x: !f32 {jax.arg_info = #vhlo.string_v1<"x">}) -> (!f32 {jax.result_info = #vhlo.string_v1<"result">}) {
+    %r = "vhlo.custom_call_v1"(%x) {api_version = #vhlo<api_version_v1 API_VERSION_ORIGINAL>, backend_config = #vhlo.string_v1<"loc(kernel.py)">, call_target_name = #vhlo.string_v1<"target">, called_computations = #vhlo.array_v1<[]>, has_side_effect = #vhlo.bool_v1<true>, operand_layouts = #vhlo.array_v1<[]>, output_operand_aliases = #vhlo.array_v1<[]>, result_layouts = #vhlo.array_v1<[]>} : (!f32) -> !f32
+    return %r : !f32
+  }
+}

@@ -1,0 +1,13 @@
+// There and back again is the value itself; unused casts go.
+// RUN[run]: opt % --pass tidy-casts
+!f32x8 = !vhlo.tensor_v1<8x!vhlo.f32_v1>
+"sdy.mesh"() {mesh = #sdy.mesh<["x"=2]>, sym_name = "mesh"} : () -> ()
+func.func public @main(%x: !f32x8) -> !f32x8 {
+  %a = "builtin.unrealized_conversion_cast"(%x) : (!f32x8) -> tensor<8xf32>
+  %b = "sdy.reshard"(%a) {sharding = #sdy.sharding<@mesh, [{"x"}]>} : (tensor<8xf32>) -> tensor<8xf32>
+  %c = "builtin.unrealized_conversion_cast"(%b) : (tensor<8xf32>) -> !f32x8
+  %d = "builtin.unrealized_conversion_cast"(%c) : (!f32x8) -> tensor<8xf32>
+  %e = "sdy.reshard"(%d) {sharding = #sdy.sharding<@mesh, [{"x"}]>} : (tensor<8xf32>) -> tensor<8xf32>
+  %r = "builtin.unrealized_conversion_cast"(%e) : (tensor<8xf32>) -> !f32x8
+  return %r : !f32x8
+}

@@ -1,0 +1,8 @@
+// An integer has as many bits as its type.
+// FAIL[run]: opt %
+!f32 = !vhlo.tensor_v1<!vhlo.f32_v1>
+!i32x4 = !vhlo.tensor_v1<4x!vhlo.i32_v1>
+func.func public @main(%x: !f32) -> !f32 {
+  %c = "vhlo.constant_v1"() {value = #vhlo.tensor_v1<dense<300> : tensor<4xi8>>} : () -> !i32x4
+  return %x : !f32
+}

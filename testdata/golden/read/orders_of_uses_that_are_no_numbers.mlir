@@ -1,0 +1,4 @@
+// They mean nothing, but are part of the bytecode.
+// FAIL[run]: opt %
+module attributes {jaxprism.use_orders = "none"} {
+}

@@ -1,0 +1,7 @@
+// MLIR says which, and where.
+// FAIL[run]: opt %
+!f32 = !vhlo.tensor_v1<!vhlo.f32_v1>
+func.func public @main(%x: !f32) -> !f32 {
+  %r = "vhlo.negate_v1"(%y) : (!f32) -> !f32
+  return %x : !f32
+}

@@ -1,0 +1,10 @@
+// Every branch returns what the `case` does.
+// FAIL[run]: opt %
+!i32 = !vhlo.tensor_v1<!vhlo.i32_v1>
+!f32 = !vhlo.tensor_v1<!vhlo.f32_v1>
+func.func public @main(%x: !f32, %n: !i32) -> !f32 {
+  %r = "vhlo.case_v1"(%n) ({
+    "vhlo.return_v1"(%n) : (!i32) -> ()
+  }) : (!i32) -> !f32
+  return %x : !f32
+}

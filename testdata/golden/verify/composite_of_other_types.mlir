@@ -1,0 +1,11 @@
+// A composite takes what its decomposition takes.
+// FAIL[run]: opt %
+!i32 = !vhlo.tensor_v1<!vhlo.i32_v1>
+!f32 = !vhlo.tensor_v1<!vhlo.f32_v1>
+func.func public @main(%x: !f32) -> !f32 {
+  %r = "vhlo.composite_v1"(%x) {composite_attributes = #vhlo.dict_v1<{}>, decomposition = #vhlo.string_v1<"f">, name = #vhlo.string_v1<"my.op">, version = #vhlo.integer_v1<1 : i32>} : (!f32) -> !f32
+  return %x : !f32
+}
+func.func private @f(%y: !i32) -> !i32 {
+  return %y : !i32
+}

@@ -1,0 +1,14 @@
+// Nothing of vhlo branches.
+// FAIL[run]: opt %
+!bool = !vhlo.tensor_v1<!vhlo.bool_v1>
+!f32 = !vhlo.tensor_v1<!vhlo.f32_v1>
+func.func public @main(%c: !bool, %x: !f32) -> !f32 {
+  "vhlo.if_v1"(%c) ({
+    "vhlo.return_v1"() : () -> ()
+  ^bb1:
+    "vhlo.return_v1"() : () -> ()
+  }, {
+    "vhlo.return_v1"() : () -> ()
+  }) : (!bool) -> ()
+  return %x : !f32
+}
