@@ -5,7 +5,6 @@ mod callbacks;
 mod check;
 mod errors;
 mod explain;
-mod files;
 mod info;
 mod io;
 mod names;

@@ -7,6 +7,7 @@ pub mod callbacks;
 pub mod check;
 pub mod container;
 pub mod error;
+pub mod files;
 pub mod inspect;
 pub mod ir;
 pub mod opt;

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use jaxprism::callbacks::{CallbackOptions, Policies, Policy, Rule, Table};
 use jaxprism::error::{Error, Result};
-
-use super::io::quoted;
+use jaxprism::files::quoted;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Callbacks")]

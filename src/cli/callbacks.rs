@@ -8,9 +8,10 @@ use clap::Args;
 use indexmap::IndexMap;
 use jaxprism::callbacks::{Alias, Table as CallbackTable};
 use jaxprism::error::{Error, Result};
+use jaxprism::files::quoted;
 use jaxprism::inspect::{BoundCall, CallbackCall, CallbackLevel, CallbackReport, CallbackSlot, PlatformLowering};
 
-use super::io::{self, Input, quoted};
+use super::io::{self, Input};
 use super::table::{Table, counted, number, visible};
 
 const EXAMPLES: &str = "\

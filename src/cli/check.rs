@@ -5,10 +5,11 @@ use std::process::ExitCode;
 
 use clap::Args;
 use jaxprism::error::{Error, Result};
+use jaxprism::files::quoted;
 use jaxprism::inspect::{Site, SiteKind};
 use jaxprism::{Check, CheckOptions, Platform, TargetsAllowed};
 
-use super::io::{self, Input, quoted};
+use super::io::{self, Input};
 use super::refuse_arguments;
 use super::table::{Table, counted};
 

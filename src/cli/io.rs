@@ -6,6 +6,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 use jaxprism::error::{self, Error, Result};
+use jaxprism::files::quoted;
 use jaxprism::reader::MAX_EXPORT_BYTES;
 use memmap2::Mmap;
 
@@ -119,11 +120,6 @@ fn read_all(reader: impl Read) -> io::Result<Vec<u8>> {
 
 fn too_large() -> io::Error {
     io::Error::new(ErrorKind::FileTooLarge, format!("it has more than {MAX_EXPORT_BYTES} bytes, the most an export can have"))
-}
-
-/// A path as messages show it.
-pub fn quoted(path: &Path) -> String {
-    format!("`{}`", path.display())
 }
 
 /// Writes to standard output. A reader that has seen enough is no error; the result says whether it took everything.

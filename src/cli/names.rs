@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use jaxprism::Platform;
 use jaxprism::error::{Error, Result};
-
-use super::io::quoted;
+use jaxprism::files::quoted;
 
 const PLATFORM: &str = "{platform}";
 const STEM: &str = "{stem}";

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use jaxprism::error::{Error, Result};
+use jaxprism::files::{Files, quoted};
 use jaxprism::ir::text::write_text;
 use jaxprism::opt::{Opt, OptOptions, PrintAfter};
 use jaxprism::passes::{self, PASSES, Pass, PassRun};
@@ -13,7 +14,6 @@ use jaxprism::threads::on_deep_stack;
 use jaxprism::{Output, Platform};
 
 use super::callback_options::CallbackOpts;
-use super::files::Files;
 use super::io::{self, Input, is_dash};
 use super::refuse_arguments;
 use super::split::platform;
@@ -226,7 +226,7 @@ impl Opts {
             Ok(())
         })?;
         if let Some(error) = failure {
-            return Err(error.context(format!("cannot write {}", io::quoted(path))));
+            return Err(error.context(format!("cannot write {}", quoted(path))));
         }
         files.commit()?;
         Ok(ExitCode::SUCCESS)

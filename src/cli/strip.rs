@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use clap::Args;
 use jaxprism::callbacks::{Policies, Policy, Rule};
 use jaxprism::error::{Error, Result};
+use jaxprism::files::Files;
 
 use super::callback_options::parse;
-use super::files::Files;
 use super::io::{self, Input, is_dash};
 use super::{errors, refuse_arguments};
 

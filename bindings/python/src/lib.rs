@@ -145,11 +145,17 @@ fn split(py: Python<'_>, source: Source, options: &Options) -> PyResult<Outputs>
 
 /// Splits an export into files: `template` is their name, with `{platform}` in it.
 #[pyfunction]
-fn split_to_files(py: Python<'_>, source: Source, options: &Options, template: String) -> PyResult<(Vec<(String, PathBuf)>, String, String)> {
+fn split_to_files(
+    py: Python<'_>,
+    source: Source,
+    options: &Options,
+    template: String,
+) -> PyResult<(Vec<(String, PathBuf)>, String, String)> {
     let options = options.read().map_err(|error| raise(&error))?;
     let bytes = py.detach(|| source.read()).map_err(|error| raise(&error))?;
     let split = py.detach(|| jaxprism::split(&bytes, &options)).map_err(|error| raise(&error))?;
-    let outputs = || split.outputs.iter().map(|(platform, output)| (PathBuf::from(template.replace("{platform}", platform.as_str())), output));
+    let outputs =
+        || split.outputs.iter().map(|(platform, output)| (PathBuf::from(template.replace("{platform}", platform.as_str())), output));
     py.detach(|| write_all(outputs())).map_err(|error| raise(&error))?;
     let written = split.outputs.keys().map(ToString::to_string).zip(outputs().map(|(path, _)| path)).collect();
     Ok((written, to_json(&split.report)?, split.manifest.to_json().map_err(|error| raise(&error))?))

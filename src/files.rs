@@ -7,21 +7,26 @@ use std::fs::{self, Permissions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use jaxprism::error::{Error, Result};
 use tempfile::NamedTempFile;
 
-use super::io::quoted;
+use crate::error::{Error, Result};
 
 const FORCE: &str = "`--force` replaces files that exist";
 
+/// A path as messages show it.
+pub fn quoted(path: &Path) -> String {
+    format!("`{}`", path.display())
+}
+
 /// Files that are to be written.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Files {
     files: Vec<Pending>,
     /// Directories made for them, outermost first.
     directories: Vec<PathBuf>,
 }
 
+#[derive(Debug)]
 struct Pending {
     /// As the user knows it.
     path: PathBuf,
