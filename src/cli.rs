@@ -7,7 +7,6 @@ mod errors;
 mod explain;
 mod info;
 mod io;
-mod names;
 mod opt;
 mod print;
 mod split;

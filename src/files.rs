@@ -3,6 +3,8 @@
 //! Every file is first written under a temporary name in the directory it belongs to; only when all are complete do they get their names. Until
 //! then a failure leaves nothing behind, directories that were made for it included.
 
+mod names;
+
 use std::fs::{self, Permissions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -10,6 +12,8 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 use crate::error::{Error, Result};
+
+pub use names::Names;
 
 const FORCE: &str = "`--force` replaces files that exist";
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use jaxprism::error::{Error, Result};
-use jaxprism::files::{Files, quoted};
+use jaxprism::files::{Files, Names, quoted};
 use jaxprism::passes::Changes;
 use jaxprism::split::OutputReport;
 use jaxprism::{Locations, Output, Platform, Split, SplitOptions};
@@ -14,7 +14,6 @@ use serde::Serialize;
 
 use super::callback_options::{CallbackOpts, parse};
 use super::io::{self, Input, is_dash};
-use super::names::Names;
 use super::table::{Table, number};
 use super::{errors, refuse_arguments};
 

@@ -24,7 +24,7 @@ from jax.sharding import PartitionSpec as P
 from jaxlib.mlir import ir
 
 import callback_programs
-from callback_package import jaxprism
+import jaxprism
 from callback_programs import Program
 from callback_reference import CUSTOM_CALL_PLATFORMS, CallbackOp, attributes_of, is_callback, meshes, operations, read
 from graph import Graph

@@ -19,7 +19,7 @@ from jax.experimental.buffer_callback import buffer_callback
 from jax.sharding import Mesh, NamedSharding, SingleDeviceSharding
 from jax.sharding import PartitionSpec as P
 
-from callback_package import jaxprism
+import jaxprism
 
 f32 = jnp.float32
 i32 = jnp.int32

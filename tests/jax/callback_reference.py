@@ -19,7 +19,7 @@ from jax._src.export import _export
 from jax._src.interpreters import mlir as jax_mlir
 from jaxlib.mlir import ir
 
-from callback_package import jaxprism
+import jaxprism
 
 # The targets of JAX's callbacks, as in its sources. TPU has none: it sends to the host and receives from it.
 TARGETS = tuple(

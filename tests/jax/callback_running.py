@@ -11,7 +11,7 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from callback_package import jaxprism
+import jaxprism
 from callback_programs import HEARD, Program, mesh, mesh_2x2
 
 

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import conftest  # noqa: F401  # four host devices, before JAX starts
-from callback_package import jaxprism
+import jaxprism
 from callback_programs import PROGRAMS
 
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")

@@ -12,7 +12,7 @@ import pytest
 from jax import export
 from jax.experimental import io_callback
 
-from callback_package import jaxprism
+import jaxprism
 from callback_programs import PROGRAMS, ROW, Program, add, look, note, product, see
 from callback_reference import (
     CUSTOM_CALL_PLATFORMS,

@@ -30,7 +30,7 @@ from callback_case import (
     replaced_by,
     zeros,
 )
-from callback_package import jaxprism
+import jaxprism
 from callback_programs import ROW, SILENT, log, note, see
 from callback_reference import CUSTOM_CALL_PLATFORMS, lower_as_jax
 from graph import compare

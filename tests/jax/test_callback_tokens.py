@@ -15,7 +15,7 @@ from jax.experimental import io_callback
 from jaxlib.mlir import ir
 
 from callback_case import Exported, functions_of, graph_of, levels, load, module_of
-from callback_package import jaxprism
+import jaxprism
 from callback_programs import ROW, note, see
 from callback_reference import attributes_of
 from graph import compare

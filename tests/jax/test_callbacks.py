@@ -28,7 +28,7 @@ from callback_case import (
     text_order,
     zeros,
 )
-from callback_package import jaxprism
+import jaxprism
 from callback_programs import PROGRAMS
 from callback_reference import CUSTOM_CALL_PLATFORMS, chain, lower_as_jax
 from graph import compare

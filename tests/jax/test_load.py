@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from jaxlib.mlir import ir
 
-from callback_package import jaxprism
+import jaxprism
 from callback_programs import PROGRAMS, ROW, Program, buffer, pure
 from callback_reference import (
     CUSTOM_CALL_PLATFORMS,
@@ -28,12 +28,6 @@ PLATFORMS = (*CUSTOM_CALL_PLATFORMS, "tpu")
 
 BUFFERS = [name for name in PROGRAMS if name.startswith("buffer_")]
 DIFFERENTIABLE = [name for name, program in PROGRAMS.items() if program.vjp_order]
-
-
-@pytest.fixture(autouse=True)
-def unlowering(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The program turns lowered files back."""
-    monkeypatch.setenv("JAXPRISM_TOOL", str(tool.binary))
 
 
 @pytest.fixture(params=list(PROGRAMS))

@@ -14,7 +14,7 @@ from jax import export, lax
 from jax.experimental import io_callback
 from jax.experimental.buffer_callback import buffer_callback
 
-from callback_package import jaxprism
+import jaxprism
 from callback_programs import HEARD, PROGRAMS, ROW, add, buffer, io, like, log, look, named, pure, see, symbolic
 from callback_reference import lower_as_jax
 from callback_running import run

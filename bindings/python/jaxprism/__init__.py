@@ -1,6 +1,10 @@
 """JAX exports for several platforms, with the Python callbacks that JAX itself refuses to export.
 
-Nothing here imports JAX until something is asked for that needs it.
+    exported = jaxprism.export(jax.jit(f), platforms=("cpu", "cuda", "tpu"))(x)        # callbacks are placeholders
+    files = jaxprism.split(jaxprism.serialize(exported), callback={"tpu:*": "strip"})  # one export per platform
+    y = jaxprism.load(files["cpu"]).bind({"log": log}).call(x)                         # in any process
+
+Importing this imports no JAX; `export`, `serialize`, `bindings`, `load` and `register` do.
 """
 
 import importlib
@@ -14,12 +18,14 @@ from jaxprism._errors import (
     CallbackNameError,
     CallbackPlatformError,
     CallbackResultError,
+    JaxprismError,
     UnboundCallbackError,
     UnknownCallbackError,
     UnlowerError,
     UnstableNameError,
     UnstableNameWarning,
 )
+from jaxprism._files import Outputs, callbacks, check, info, split, strip, unlower
 from jaxprism._names import named
 from jaxprism._slots import TARGET, Array, Slot
 
@@ -39,7 +45,9 @@ __all__ = [
     "CallbackNameError",
     "CallbackPlatformError",
     "CallbackResultError",
+    "JaxprismError",
     "Loaded",
+    "Outputs",
     "Slot",
     "UnboundCallbackError",
     "UnknownCallbackError",
@@ -47,11 +55,17 @@ __all__ = [
     "UnstableNameError",
     "UnstableNameWarning",
     "bindings",
+    "callbacks",
+    "check",
     "export",
+    "info",
     "load",
     "named",
     "register",
     "serialize",
+    "split",
+    "strip",
+    "unlower",
 ]
 
 # What imports JAX, by the module it is in.

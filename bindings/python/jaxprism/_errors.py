@@ -1,19 +1,31 @@
-"""What can be wrong with a callback: when it is exported, when it is bound, and when it is called."""
+"""What can be wrong: with a file, and with a callback when it is exported, when it is bound, and when it is called."""
 
 
-class CallbackError(ValueError):
-    """The base of all errors about callbacks.
+class JaxprismError(ValueError):
+    """The base of all errors of jaxprism.
 
     Attributes:
-      kind: what went wrong, in a word that stays the same from version to version.
+      kind: what went wrong, in a word that stays the same from version to version. For files it is `format` (malformed),
+        `unsupported` (newer than this version), `refused` (not fit for what was asked), `io` or `bug`.
+      offset: the place in the file, in bytes, where it is known.
       hint: what to do about it, where that is known; it is also the last line of the message.
     """
 
-    kind = "callback"
+    kind = "bug"
 
-    def __init__(self, message: str, *, hint: str | None = None):
+    def __init__(
+        self, message: str, *, kind: str | None = None, offset: int | None = None, hint: str | None = None
+    ) -> None:
         super().__init__(message if hint is None else f"{message}\nhint: {hint}")
+        self.kind = self.kind if kind is None else kind
+        self.offset = offset
         self.hint = hint
+
+
+class CallbackError(JaxprismError):
+    """The base of all errors about callbacks and their functions."""
+
+    kind = "callback"
 
 
 class CallbackNameError(CallbackError):

@@ -23,6 +23,7 @@ from jaxprism._errors import CallbackError, UnstableNameError, UnstableNameWarni
 from jaxprism._host import ZEROS
 from jaxprism._load import known_calls
 from jaxprism._names import Names
+from jaxprism._slots import TARGET
 
 
 def export(
@@ -71,7 +72,7 @@ class _Exporter:
         self, jitted: Any, *, disabled_checks: Sequence[Any] = (), **options: Any
     ) -> Callable[..., jax.export.Exported]:
         """As `jax.export.export`, which JAX calls in this form for a gradient as well."""
-        allowed = jax.export.DisabledSafetyCheck.custom_call(_seams.TARGET)
+        allowed = jax.export.DisabledSafetyCheck.custom_call(TARGET)
         checks = [*(check for check in disabled_checks if check != allowed), allowed]
 
         def do_export(*args: Any, **kwargs: Any) -> jax.export.Exported:

@@ -1,17 +1,192 @@
 """Files: splitting, stripping and looking at them. Nothing here imports JAX."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Generic, TypeVar, overload
 
 from jaxprism import _native
 
 Source = bytes | bytearray | memoryview | str | os.PathLike[str]
 """An export: its bytes, or the path of a file."""
+
+Table = Mapping[str, Any] | str | os.PathLike[str]
+"""Further platforms and targets: what would be in a file for `--table`, or the path of one."""
+
+T = TypeVar("T", bytes, Path)
+
+
+class Outputs(dict[str, T], Generic[T]):
+    """What an export was split into, by platform, in the order of the export.
+
+    Attributes:
+      report: what was done for each platform and gradient level: `split --report` of the command line. `docs/json.md`
+        describes it.
+      manifest: the callbacks of the outputs, for hosts that bind them without JAX: `split --manifest`.
+    """
+
+    report: dict[str, Any]
+    manifest: dict[str, Any]
+
+
+@overload
+def split(
+    source: Source,
+    *,
+    platforms: Iterable[str] | None = None,
+    callbacks: str = "lower",
+    callback: Mapping[str, str] | None = None,
+    on_unsupported: str | None = None,
+    table: Table | None = None,
+    strip_locations: bool = False,
+    redact_paths: bool = False,
+    out: None = None,
+) -> Outputs[bytes]: ...
+
+
+@overload
+def split(
+    source: Source,
+    *,
+    platforms: Iterable[str] | None = None,
+    callbacks: str = "lower",
+    callback: Mapping[str, str] | None = None,
+    on_unsupported: str | None = None,
+    table: Table | None = None,
+    strip_locations: bool = False,
+    redact_paths: bool = False,
+    out: str | os.PathLike[str],
+) -> Outputs[Path]: ...
+
+
+def split(
+    source: Source,
+    *,
+    platforms: Iterable[str] | None = None,
+    callbacks: str = "lower",
+    callback: Mapping[str, str] | None = None,
+    on_unsupported: str | None = None,
+    table: Table | None = None,
+    strip_locations: bool = False,
+    redact_paths: bool = False,
+    out: str | os.PathLike[str] | None = None,
+) -> Outputs[bytes] | Outputs[Path]:
+    """Splits an export for several platforms into one export per platform, gradients included.
+
+    >>> jaxprism.split("model.jax_exported", callback={"tpu:metrics.*": "strip"}, out="served/")  # doctest: +SKIP
+    {'cpu': PosixPath('served/model.cpu.jax_exported'), 'tpu': PosixPath('served/model.tpu.jax_exported')}
+
+    Args:
+      source: the export: bytes, or the path of a file.
+      platforms: those to write; all of the export by default.
+      callbacks: the policy of all callbacks without a rule: `"lower"`, `"keep"`, `"strip"`, `"stub:zeros"`, `"stub:nan"`,
+        `"stub:operand:K"`, `"stub:alias"`, `"host"`, `"unpartition"`, `"ffi:TARGET"` or `"refuse"`.
+      callback: rules: the policy of the callbacks that `"[PLATFORM:]NAME"` names. Exact names come before those with `*`
+        and `?`, a platform before none, and among alike the later one.
+      on_unsupported: the policy of callbacks without a rule that a platform cannot run. By default that of `callbacks`,
+        which refuses them if it is `"lower"`.
+      table: further platforms and targets that callbacks are lowered to.
+      strip_locations: make every source location unknown.
+      redact_paths: take the directories from the file names in source locations.
+      out: a directory, which is made if missing, or a name with `{platform}` and perhaps `{stem}`. All files are written
+        or none: `model.cpu.jax_exported` and so on for `model.jax_exported`. Those that exist are replaced, never the
+        input.
+
+    Returns:
+      A dict with the export of each platform as bytes, in the order of the export; with `out` the path of its file.
+
+    Raises:
+      JaxprismError: the input is malformed, the export is not for a platform, a callback is refused, a rule fits none,
+        or a file cannot be read or written.
+    """
+    if strip_locations and redact_paths:
+        raise ValueError("`strip_locations` and `redact_paths` exclude one another")
+    options = _native.Options(
+        platforms=_listed(platforms, "platforms"),
+        callbacks=callbacks,
+        rules=_rules(callback),
+        on_unsupported=on_unsupported,
+        table=_table(table),
+        locations="stripped" if strip_locations else "redacted" if redact_paths else "kept",
+    )
+    if out is None:
+        outputs, report, manifest = _native.split(_source(source), options)
+        split_up: Outputs[Any] = Outputs(outputs)
+    else:
+        paths, report, manifest = _native.split_to_files(_source(source), options, os.fspath(out))
+        split_up = Outputs(paths)
+    split_up.report, split_up.manifest = json.loads(report), json.loads(manifest)
+    return split_up
+
+
+def strip(source: Source, *, callback: Mapping[str, str] | None = None) -> bytes:
+    """The export without its callbacks, for all the platforms it is for: tokens and effects go with them.
+
+    Args:
+      source: the export: bytes, or the path of a file.
+      callback: rules `{"NAME": policy}` for callbacks that are not to be stripped: `"stub:…"` or `"keep"`.
+
+    Raises:
+      JaxprismError: the results of a callback are used, and no rule says what stands for them; or the input is malformed.
+    """
+    return _native.strip(_source(source), _rules(callback))
+
+
+def unlower(source: Source) -> bytes:
+    """The export with placeholders again for the callbacks that `split` lowered: its inverse, at every gradient level.
+
+    Raises:
+      JaxprismError: the input is malformed, or its callbacks were lowered by something else.
+    """
+    return _native.unlower(_source(source))
+
+
+def callbacks(source: Source, *, table: Table | None = None) -> dict[str, Any]:
+    """The callbacks of an export: what they are, where they are called, and what each platform has for them.
+
+    What `jaxprism callbacks --json` prints; `docs/json.md` describes it.
+
+    Args:
+      source: the export: bytes, or the path of a file.
+      table: further platforms and targets.
+
+    Raises:
+      JaxprismError: the input is malformed.
+    """
+    return json.loads(_native.callbacks(_source(source), _table(table)))
+
+
+def info(source: Source) -> dict[str, Any]:
+    """What an export holds: platforms, arguments and results with their shapes, versions, and what each platform runs.
+
+    What `jaxprism info --json` prints; `docs/json.md` describes it.
+
+    Raises:
+      JaxprismError: the input is malformed.
+    """
+    return json.loads(_native.info(_source(source)))
+
+
+def check(
+    source: Source, *, platforms: Iterable[str] | None = None, targets_allowed: Iterable[str] = ()
+) -> list[dict[str, Any]]:
+    """What makes an export depend on more than the export: callbacks, and custom calls that JAX does not guarantee.
+
+    The sites of `jaxprism check --no-callbacks --json`; `docs/json.md` describes them. None if nothing does.
+
+    Args:
+      source: the export: bytes, or the path of a file.
+      platforms: look only at what these run.
+      targets_allowed: custom call targets of your own that are fine; `*` stands for any characters.
+
+    Raises:
+      JaxprismError: the input is malformed, or the export is not for a platform.
+    """
+    found = _native.check(
+        _source(source), _listed(platforms, "platforms"), _listed(targets_allowed, "targets_allowed")
+    )
+    return json.loads(found)["sites"]
 
 
 def _source(source: Source) -> bytes | str:
@@ -23,130 +198,17 @@ def _source(source: Source) -> bytes | str:
     return os.fspath(source)
 
 
+def _table(table: Table | None) -> str | None:
+    if table is None:
+        return None
+    return json.dumps(table) if isinstance(table, Mapping) else Path(table).read_text(encoding="utf-8")
+
+
 def _rules(callback: Mapping[str, str] | None) -> list[str]:
     return [f"{pattern}={policy}" for pattern, policy in (callback or {}).items()]
 
 
-@overload
-def split(
-    source: Source,
-    *,
-    platforms: Iterable[str] | None = None,
-    callbacks: str = "lower",
-    callback: Mapping[str, str] | None = None,
-    on_unsupported: str | None = None,
-    table: str | None = None,
-    strip_locations: bool = False,
-    redact_paths: bool = False,
-    out: None = None,
-) -> dict[str, bytes]: ...
-
-
-@overload
-def split(
-    source: Source,
-    *,
-    platforms: Iterable[str] | None = None,
-    callbacks: str = "lower",
-    callback: Mapping[str, str] | None = None,
-    on_unsupported: str | None = None,
-    table: str | None = None,
-    strip_locations: bool = False,
-    redact_paths: bool = False,
-    out: str | os.PathLike[str],
-) -> dict[str, Path]: ...
-
-
-def split(
-    source: Source,
-    *,
-    platforms: Iterable[str] | None = None,
-    callbacks: str = "lower",
-    callback: Mapping[str, str] | None = None,
-    on_unsupported: str | None = None,
-    table: str | None = None,
-    strip_locations: bool = False,
-    redact_paths: bool = False,
-    out: str | os.PathLike[str] | None = None,
-) -> dict[str, bytes] | dict[str, Path]:
-    """Splits an export for several platforms into one export per platform, all vector-Jacobian products included.
-
-    Args:
-      source: the export: bytes, or the path of a file.
-      platforms: the platforms to write; all of the export if ``None``.
-      callbacks: the policy of all callbacks without a rule: ``"lower"``, ``"keep"``, ``"strip"``, ``"stub:zeros"``, ``"stub:nan"``,
-        ``"stub:operand:K"``, ``"stub:alias"``, ``"host"``, ``"unpartition"``, ``"ffi:TARGET"`` or ``"refuse"``.
-      callback: rules: the policy of the callbacks that ``"[PLATFORM:]NAME"`` names. Exact names come before those with ``*`` and ``?``, a
-        platform before none, and among alike the later one.
-      on_unsupported: the policy of callbacks without a rule that a platform cannot run.
-      table: further platforms and targets that callbacks are lowered to, as JSON text.
-      strip_locations: make every source location unknown.
-      redact_paths: take the directories from the file names in source locations.
-      out: a folder. Files are written there, all or none, as ``model.cpu.jax_exported`` for ``model.jax_exported``; existing ones are replaced.
-
-    Returns:
-      For each platform, in the export's order, the export as bytes; with ``out`` the path of its file.
-
-    Raises:
-      JaxprismError: the input is malformed, a platform is not in the export, or a callback is refused.
-    """
-    if strip_locations and redact_paths:
-        raise ValueError("strip_locations and redact_paths exclude one another")
-    options = _native.Options(
-        platforms=list(platforms or ()),
-        callbacks=callbacks,
-        rules=_rules(callback),
-        on_unsupported=on_unsupported,
-        table=table,
-        locations="stripped" if strip_locations else "redacted" if redact_paths else "kept",
-    )
-    given = _source(source)
-    if out is None:
-        outputs, _, _ = _native.split(given, options)
-        return dict(outputs)
-    name = Path(given) if isinstance(given, str) else Path("model.jax_exported")
-    template = Path(out) / f"{name.stem}.{{platform}}{name.suffix}"
-    paths, _, _ = _native.split_to_files(given, options, str(template))
-    return {platform: Path(path) for platform, path in paths}
-
-
-def strip(source: Source, *, callback: Mapping[str, str] | None = None) -> bytes:
-    """The export without its callbacks, for the platforms it is for: tokens and effects go with them.
-
-    Args:
-      source: the export: bytes, or the path of a file.
-      callback: rules ``{"NAME": policy}`` for callbacks that are not to be stripped: ``"stub:…"`` or ``"keep"``.
-
-    Raises:
-      JaxprismError: the results of a callback are used, and no rule says what stands for them.
-    """
-    output, _ = _native.strip(_source(source), _rules(callback))
-    return output
-
-
-def callbacks(source: Source, *, table: str | None = None) -> dict[str, Any]:
-    """The callbacks of an export: what they are, where they are called, and what each platform has for them. ``docs/json.md`` describes it."""
-    return json.loads(_native.callbacks(_source(source), table))
-
-
-def info(source: Source) -> dict[str, Any]:
-    """What an export holds: platforms, arguments, versions, and what each platform runs. ``docs/json.md`` describes it."""
-    return json.loads(_native.info(_source(source)))
-
-
-def check(source: Source, *, platforms: Iterable[str] = (), targets_allowed: Iterable[str] = ()) -> list[dict[str, Any]]:
-    """What makes an export depend on the process that wrote it: callbacks, and custom calls that JAX does not guarantee. Empty if nothing does.
-
-    Args:
-      source: the export: bytes, or the path of a file.
-      platforms: look only at what these platforms run.
-      targets_allowed: custom call targets of your own that are fine; ``*`` stands for any characters.
-    """
-    return json.loads(_native.check(_source(source), list(platforms), "\n".join(targets_allowed)))["sites"]
-
-
-def unlower(source: Source) -> bytes:
-    """The export with placeholders again for the callbacks that were lowered, at every level: the inverse of lowering."""
-    return _native.unlower(_source(source))
-
-
+def _listed(texts: Iterable[str] | None, what: str) -> list[str]:
+    if isinstance(texts, str):
+        raise TypeError(f"`{what}` is several texts, such as {(texts,)!r}, and not one")
+    return list(texts or ())

@@ -35,7 +35,7 @@ class Zeros:
 ZEROS = Zeros()
 
 
-def flat_function(slot: Slot, function: Function | Zeros, run: Run, sizes: Mapping[str, int]) -> Function:
+def flat_function(slot: Slot, function: Function | Zeros | None, run: Run, sizes: Mapping[str, int]) -> Function:
     """The function of flat arrays for a slot, without its token. For a buffer callback it takes a context and buffers.
 
     Args:

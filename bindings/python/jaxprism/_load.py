@@ -6,7 +6,7 @@
 
 Placeholders become JAX's own operations while JAX lowers the program that calls the export, so the functions are
 numbered together with those of the program: `model.call` can stand under `jit`, `grad` and `vmap`, in loops, beside
-other exports and other callbacks. A file whose callbacks were lowered is turned back first; see `_rust`.
+other exports and other callbacks. A file whose callbacks were lowered is turned back first.
 """
 
 import functools
@@ -23,8 +23,8 @@ import jax
 import jax.experimental.buffer_callback
 import jax.export
 
-from jaxprism import _host, _rust
-from jaxprism._errors import UnboundCallbackError, UnknownCallbackError
+from jaxprism import _files, _host
+from jaxprism._errors import JaxprismError, UnboundCallbackError, UnknownCallbackError, UnlowerError
 from jaxprism._host import ZEROS, Zeros
 from jaxprism._slots import GUARD, Slot, find
 
@@ -51,7 +51,7 @@ def load(source: str | os.PathLike | bytes | bytearray | memoryview) -> "Loaded"
     """
     data = bytearray(source) if isinstance(source, (bytes, bytearray, memoryview)) else _read(source)
     if GUARD in data:
-        data = bytearray(_rust._native_unlower(bytes(data)))
+        data = bytearray(_placeholders_again(data))
     exported = jax.export.deserialize(data)
     calls = known_calls()
     return Loaded(exported if calls is None else calls.with_own_effects(exported))
@@ -233,13 +233,14 @@ def _choose(
     slots: Sequence[Slot], functions: Mapping[str, Function], on_missing: OnMissing, called: str
 ) -> dict[Slot, Function | Zeros]:
     """The function of each slot."""
-    chosen, missing = {}, []
+    chosen: dict[Slot, Function | Zeros] = {}
+    missing = []
     for slot in slots:
         if slot.kind == "print":
             continue
         if slot.name in functions:
             chosen[slot] = functions[slot.name]
-            _host.check_arity(slot, chosen[slot])
+            _host.check_arity(slot, functions[slot.name])
         elif on_missing == "zeros" or (on_missing == "skip" and not slot.results):
             chosen[slot] = ZEROS
         elif callable(on_missing) and (function := on_missing(slot)) is not None:
@@ -269,6 +270,13 @@ def _identity(function: Any) -> Any:
     if isinstance(function, types.MethodType):
         return id(function.__self__), id(function.__func__)
     return (id(function),)
+
+
+def _placeholders_again(data: bytearray) -> bytes:
+    try:
+        return _files.unlower(data)
+    except JaxprismError as error:
+        raise UnlowerError(f"the callbacks of this file were lowered, and cannot be turned back: {error}") from error
 
 
 def _read(path: str | os.PathLike) -> bytearray:

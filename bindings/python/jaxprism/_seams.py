@@ -28,7 +28,7 @@ from jax._src.export import _export
 from jax._src.export import shape_poly as _shape_poly
 from jax._src.interpreters import batching as _batching
 from jax._src.interpreters import mlir as _mlir
-from jax._src.lib.mlir import ir
+from jax._src.lib.mlir import ir as ir
 
 from jaxprism._slots import TARGET
 
@@ -209,6 +209,8 @@ def writable_effect(effect: Any) -> Any:
 
 class _Named(type):
     """The type of a class that calls itself by another's name."""
+
+    written: str
 
     def __repr__(cls) -> str:
         return cls.written

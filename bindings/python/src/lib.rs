@@ -3,76 +3,110 @@
 //! Names and defaults of what users call are in the package's Python modules; here every argument is there, and options are strings as on the command
 //! line. Data that is more than bytes goes to Python as JSON.
 
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io::Read;
+use std::ops::Deref;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use jaxprism::callbacks::{CallbackOptions, Policies, Policy, Rule, Table};
+use jaxprism::files::{Files, Names, quoted};
+use jaxprism::reader::MAX_EXPORT_BYTES;
 use jaxprism::{CheckOptions, Error, ErrorKind, Locations, Output, Platform, SplitOptions, TargetsAllowed};
-use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
-
-create_exception!(
-    jaxprism,
-    JaxprismError,
-    PyValueError,
-    "What jaxprism refuses or cannot do. `kind` is `format`, `unsupported`, `refused`, `io` or `bug`; `offset` the place in the file in bytes, and `hint` \
-     what can be done, where they are known."
-);
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{IntoPyDict, PyBytes};
 
 #[pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
-    use super::{JaxprismError, Options, callbacks, check, info, split, split_to_files, strip, unlower};
+    use super::{Options, callbacks, check, info, split, split_to_files, strip, unlower};
 }
+
+pyo3::import_exception!(jaxprism._errors, JaxprismError);
 
 /// An error of the library as a Python exception.
 fn raise(error: &Error) -> PyErr {
+    let kind = match error.kind() {
+        ErrorKind::Format => "format",
+        ErrorKind::Unsupported => "unsupported",
+        ErrorKind::Refused => "refused",
+        ErrorKind::Io => "io",
+        _ => "bug",
+    };
     let mut message = error.to_string();
     error.causes().for_each(|cause| message.push_str(&format!("\n  {cause}")));
-    if let Some(hint) = error.hint() {
-        message.push_str(&format!("\nhint: {hint}"));
-    }
     Python::attach(|py| {
-        let raised = JaxprismError::new_err(message);
-        let kind = match error.kind() {
-            ErrorKind::Format => "format",
-            ErrorKind::Unsupported => "unsupported",
-            ErrorKind::Refused => "refused",
-            ErrorKind::Io => "io",
-            _ => "bug",
-        };
-        let value = raised.value(py);
-        let set = value
-            .setattr("kind", kind)
-            .and_then(|()| value.setattr("offset", error.offset()))
-            .and_then(|()| value.setattr("hint", error.hint()));
-        set.err().unwrap_or(raised)
+        let details = [
+            ("kind", kind.into_pyobject(py)?.into_any()),
+            ("offset", error.offset().into_pyobject(py)?),
+            ("hint", error.hint().into_pyobject(py)?),
+        ];
+        let raised = py.get_type::<JaxprismError>().call((message,), Some(&details.into_py_dict(py)?))?;
+        Ok(PyErr::from_value(raised))
     })
+    .unwrap_or_else(|error: PyErr| error)
 }
 
 /// What a function is given: the bytes themselves, or the name of a file.
 #[derive(FromPyObject)]
 enum Source {
     Path(PathBuf),
-    Bytes(Vec<u8>),
+    Bytes(PyBackedBytes),
+}
+
+/// What is in it.
+enum Bytes {
+    Read(Vec<u8>),
+    Given(PyBackedBytes),
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Read(bytes) => bytes,
+            Self::Given(bytes) => bytes,
+        }
+    }
 }
 
 impl Source {
-    fn read(self) -> Result<Vec<u8>, Error> {
+    /// The name of the file.
+    fn path(&self) -> Option<PathBuf> {
         match self {
-            Self::Bytes(bytes) => Ok(bytes),
-            Self::Path(path) => std::fs::read(&path).map_err(|error| Error::io(format!("cannot read `{}`", path.display()), &error)),
+            Self::Path(path) => Some(path.clone()),
+            Self::Bytes(_) => None,
         }
     }
+
+    /// Reads a file into memory: a map would end the interpreter if the file became shorter.
+    fn read(self) -> Result<Bytes, Error> {
+        match self {
+            Self::Bytes(bytes) => Ok(Bytes::Given(bytes)),
+            Self::Path(path) => {
+                let mut bytes = Vec::new();
+                // One byte more than an export can have, so that the library refuses it.
+                let read = File::open(&path).and_then(|file| file.take(MAX_EXPORT_BYTES + 1).read_to_end(&mut bytes));
+                read.map_err(|error| Error::io(format!("cannot read {}", quoted(&path)), &error))?;
+                Ok(Bytes::Read(bytes))
+            }
+        }
+    }
+}
+
+/// Reads the source and does something with its bytes, without the interpreter's lock.
+fn detached<T: Send>(py: Python<'_>, source: Source, work: impl Send + FnOnce(&[u8]) -> Result<T, Error>) -> PyResult<T> {
+    py.detach(|| work(&*source.read()?)).map_err(|error| raise(&error))
 }
 
 fn parse<T: FromStr<Err = Error>>(texts: &[String]) -> Result<Vec<T>, Error> {
     texts.iter().map(|text| text.parse()).collect()
 }
 
+/// A `bytes`, filled in place.
 fn to_bytes(py: Python<'_>, output: &Output<'_>) -> PyResult<Py<PyBytes>> {
     let length = usize::try_from(output.len()).map_err(|_| PyValueError::new_err("the output is too large"))?;
     let bytes = PyBytes::new_with(py, length, |buffer| {
@@ -80,6 +114,15 @@ fn to_bytes(py: Python<'_>, output: &Output<'_>) -> PyResult<Py<PyBytes>> {
         output.write_to(&mut rest).map_err(PyErr::from)
     });
     bytes.map(Bound::unbind)
+}
+
+fn to_json(value: &impl serde::Serialize) -> Result<String, Error> {
+    serde_json::to_string(value).map_err(|error| Error::bug(format!("no JSON for it: {error}")))
+}
+
+/// The table of what callbacks are lowered to, with a user's additions as JSON.
+fn read_table(additions: Option<&str>) -> Result<Table, Error> {
+    additions.map_or_else(|| Ok(Table::default()), |json| Table::default().with_user_file(json))
 }
 
 /// Options of a split.
@@ -115,10 +158,7 @@ impl Options {
         if let Some(policy) = &self.on_unsupported {
             policies = policies.on_unsupported(policy.parse::<Policy>()?);
         }
-        let table = match &self.table {
-            Some(json) => Table::default().with_user_file(json)?,
-            None => Table::default(),
-        };
+        let table = read_table(self.table.as_deref())?;
         let locations = match &self.locations[..] {
             "stripped" => Locations::Stripped,
             "redacted" => Locations::Redacted,
@@ -129,68 +169,51 @@ impl Options {
     }
 }
 
-/// The exports by platform, with the report and the manifest as JSON.
-type Outputs = (Vec<(String, Py<PyBytes>)>, String, String);
+/// Outputs by platform, with the report and the manifest as JSON.
+type Outputs<T> = (Vec<(String, T)>, String, String);
 
 /// Splits an export; each output is a `bytes`.
 #[pyfunction]
-fn split(py: Python<'_>, source: Source, options: &Options) -> PyResult<Outputs> {
-    let options = options.read().map_err(|error| raise(&error))?;
-    let bytes = py.detach(|| source.read()).map_err(|error| raise(&error))?;
-    let split = py.detach(|| jaxprism::split(&bytes, &options)).map_err(|error| raise(&error))?;
+fn split(py: Python<'_>, source: Source, options: &Options) -> PyResult<Outputs<Py<PyBytes>>> {
+    let raise = |error| raise(&error);
+    let options = options.read().map_err(raise)?;
+    let bytes = py.detach(|| source.read()).map_err(raise)?;
+    let split = py.detach(|| jaxprism::split(&bytes, &options)).map_err(raise)?;
     let outputs = split.outputs.iter().map(|(platform, output)| Ok((platform.to_string(), to_bytes(py, output)?)));
-    let outputs = outputs.collect::<PyResult<_>>()?;
-    Ok((outputs, to_json(&split.report)?, split.manifest.to_json().map_err(|error| raise(&error))?))
+    Ok((outputs.collect::<PyResult<_>>()?, to_json(&split.report).map_err(raise)?, split.manifest.to_json().map_err(raise)?))
 }
 
-/// Splits an export into files: `template` is their name, with `{platform}` in it.
+/// Splits an export into files, all or none: `out` is a directory, or their name with `{platform}` in it. Files that exist are replaced.
 #[pyfunction]
-fn split_to_files(
-    py: Python<'_>,
-    source: Source,
-    options: &Options,
-    template: String,
-) -> PyResult<(Vec<(String, PathBuf)>, String, String)> {
+fn split_to_files(py: Python<'_>, source: Source, options: &Options, out: PathBuf) -> PyResult<Outputs<PathBuf>> {
     let options = options.read().map_err(|error| raise(&error))?;
-    let bytes = py.detach(|| source.read()).map_err(|error| raise(&error))?;
-    let split = py.detach(|| jaxprism::split(&bytes, &options)).map_err(|error| raise(&error))?;
-    let outputs =
-        || split.outputs.iter().map(|(platform, output)| (PathBuf::from(template.replace("{platform}", platform.as_str())), output));
-    py.detach(|| write_all(outputs())).map_err(|error| raise(&error))?;
-    let written = split.outputs.keys().map(ToString::to_string).zip(outputs().map(|(path, _)| path)).collect();
-    Ok((written, to_json(&split.report)?, split.manifest.to_json().map_err(|error| raise(&error))?))
+    let input = source.path();
+    detached(py, source, |bytes| {
+        let split = jaxprism::split(bytes, &options)?;
+        let names = Names::new(Some(&out), input.as_deref())?;
+        let mut files = Files::default();
+        let mut written = Vec::new();
+        for platform in split.outputs.keys() {
+            let path = names.path(platform)?;
+            files.add(&path, true, input.as_deref())?;
+            written.push((platform.to_string(), path));
+        }
+        for (number, output) in split.outputs.values().enumerate() {
+            files.write(number, |file| output.write_to(file))?;
+        }
+        files.commit()?;
+        Ok((written, to_json(&split.report)?, split.manifest.to_json()?))
+    })
 }
 
-/// Writes files under temporary names, and gives them their own once all are complete: all or none.
-fn write_all<'o, 'a: 'o>(outputs: impl Iterator<Item = (PathBuf, &'o Output<'a>)>) -> Result<(), Error> {
-    let mut pending = Vec::new();
-    for (path, output) in outputs {
-        let failed = |error: std::io::Error| Error::io(format!("cannot write `{}`", path.display()), &error);
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".jaxprism-").suffix(".tmp");
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        let file = builder.tempfile_in(folder).map_err(failed)?;
-        let mut writer = BufWriter::new(file.as_file());
-        output.write_to(&mut writer).and_then(|()| writer.flush()).map_err(failed)?;
-        drop(writer);
-        pending.push((file, path));
-    }
-    for (file, path) in pending {
-        file.persist(&path).map_err(|error| Error::io(format!("cannot write `{}`", path.display()), &error.error))?;
-    }
-    Ok(())
-}
-
-/// Takes the callbacks out of an export. Returns it with the report as JSON.
+/// Takes the callbacks out of an export.
 #[pyfunction]
-fn strip(py: Python<'_>, source: Source, rules: Vec<String>) -> PyResult<(Py<PyBytes>, String)> {
-    let rules = parse::<Rule>(&rules).map_err(|error| raise(&error))?;
-    let policies = Policies::default().otherwise(Policy::Strip).rules(rules);
-    let bytes = py.detach(|| source.read()).map_err(|error| raise(&error))?;
-    let stripped = py.detach(|| jaxprism::strip(&bytes, &policies)).map_err(|error| raise(&error))?;
-    Ok((to_bytes(py, &stripped.output)?, to_json(&stripped.levels)?))
+fn strip(py: Python<'_>, source: Source, rules: Vec<String>) -> PyResult<Py<PyBytes>> {
+    let raise = |error| raise(&error);
+    let policies = Policies::default().otherwise(Policy::Strip).rules(parse::<Rule>(&rules).map_err(raise)?);
+    let bytes = py.detach(|| source.read()).map_err(raise)?;
+    let stripped = py.detach(|| jaxprism::strip(&bytes, &policies)).map_err(raise)?;
+    to_bytes(py, &stripped.output)
 }
 
 /// Makes placeholders again of lowered callbacks.
@@ -204,31 +227,22 @@ fn unlower(py: Python<'_>, source: Source) -> PyResult<Py<PyBytes>> {
 /// What an export holds, as JSON.
 #[pyfunction]
 fn info(py: Python<'_>, source: Source) -> PyResult<String> {
-    let bytes = py.detach(|| source.read()).map_err(|error| raise(&error))?;
-    let inspection = py.detach(|| jaxprism::inspect(&bytes)).map_err(|error| raise(&error))?;
-    to_json(&inspection)
+    detached(py, source, |bytes| to_json(&jaxprism::inspect(bytes)?))
 }
 
 /// The callbacks of an export, as JSON; `table` is a user's table of targets, as JSON.
 #[pyfunction]
 fn callbacks(py: Python<'_>, source: Source, table: Option<String>) -> PyResult<String> {
-    let table = table.map_or(Ok(Table::default()), |json| Table::default().with_user_file(&json)).map_err(|error| raise(&error))?;
-    let bytes = py.detach(|| source.read()).map_err(|error| raise(&error))?;
-    let callbacks = py.detach(|| jaxprism::callbacks_of(&bytes, &table)).map_err(|error| raise(&error))?;
-    to_json(&callbacks)
+    detached(py, source, |bytes| to_json(&jaxprism::callbacks_of(bytes, &read_table(table.as_deref())?)?))
 }
 
 /// What `jaxprism check --no-callbacks` finds, as JSON.
 #[pyfunction]
-fn check(py: Python<'_>, source: Source, platforms: Vec<String>, targets_allowed: String) -> PyResult<String> {
-    let mut options = CheckOptions::default();
-    options.platforms = parse::<Platform>(&platforms).map_err(|error| raise(&error))?;
-    options.targets_allowed = targets_allowed.parse::<TargetsAllowed>().map_err(|error| raise(&error))?;
-    let bytes = py.detach(|| source.read()).map_err(|error| raise(&error))?;
-    let check = py.detach(|| jaxprism::check(&bytes, &options)).map_err(|error| raise(&error))?;
-    to_json(&check)
-}
-
-fn to_json(value: &impl serde::Serialize) -> PyResult<String> {
-    serde_json::to_string(value).map_err(|error| PyValueError::new_err(error.to_string()))
+fn check(py: Python<'_>, source: Source, platforms: Vec<String>, targets_allowed: Vec<String>) -> PyResult<String> {
+    detached(py, source, |bytes| {
+        let mut options = CheckOptions::default();
+        options.platforms = parse::<Platform>(&platforms)?;
+        options.targets_allowed = targets_allowed.join("\n").parse::<TargetsAllowed>()?;
+        to_json(&jaxprism::check(bytes, &options)?)
+    })
 }

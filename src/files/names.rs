@@ -3,9 +3,9 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use jaxprism::Platform;
-use jaxprism::error::{Error, Result};
-use jaxprism::files::quoted;
+use super::quoted;
+use crate::container::Platform;
+use crate::error::{Error, Result};
 
 const PLATFORM: &str = "{platform}";
 const STEM: &str = "{stem}";
@@ -13,19 +13,25 @@ const STEM: &str = "{stem}";
 const EXTENSION: &str = "jax_exported";
 
 /// How the outputs of one input are named.
+#[derive(Debug)]
 pub struct Names {
     place: Place,
     stem: OsString,
     extension: OsString,
 }
 
+#[derive(Debug)]
 enum Place {
     Directory(PathBuf),
     Template(String),
 }
 
 impl Names {
-    /// Names from the argument of `-o` (`None`: beside the input) and the input (`None`: standard input).
+    /// Names from where outputs go (a directory, or a name with `{platform}` and perhaps `{stem}`; `None`: beside the input) and the input (`None`: it
+    /// has no name).
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Refused`]: `output` is neither.
     pub fn new(output: Option<&Path>, input: Option<&Path>) -> Result<Self> {
         let stem = input.and_then(Path::file_stem).unwrap_or(OsStr::new("export")).to_owned();
         let extension = input.and_then(Path::extension).unwrap_or(OsStr::new(EXTENSION)).to_owned();
@@ -37,6 +43,9 @@ impl Names {
     }
 
     /// Where the output for a platform goes.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Refused`]: the name of the platform cannot be part of a path.
     pub fn path(&self, platform: &Platform) -> Result<PathBuf> {
         let name = platform.as_str();
         // Names come out of the file, and must not lead anywhere else.
