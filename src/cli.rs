@@ -14,6 +14,7 @@ mod strip;
 mod table;
 mod text;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -64,10 +65,12 @@ fn after_help(examples: &str) -> String {
     format!("{examples}\n\n{EXIT_STATUS}")
 }
 
-/// Runs what the arguments ask for. Nothing that goes wrong leaves it except as words on standard error and an exit status.
-pub fn main() -> ExitCode {
+/// Runs what the arguments ask for; the first is the name of the program. Nothing that goes wrong leaves it except as words on standard error and an exit status.
+///
+/// It is for a process of its own: it decides what a panic says and which signals count, and may end the process.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     errors::guard(|| {
-        let cli = match Cli::try_parse() {
+        let cli = match Cli::try_parse_from(arguments) {
             Ok(cli) => cli,
             Err(error) => {
                 // Help goes to standard output, which may be closed already; there is nobody left to tell.

@@ -83,7 +83,7 @@ impl Files {
     }
 
     /// How many files were added.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.files.len()
     }
 

@@ -2,9 +2,13 @@
 //!
 //! One road, in one direction: [`container`] → [`bytecode`] → [`ir`] → [`passes`] → [`ir`] → [`bytecode`] → [`container`]. [`split`](split()) walks it.
 
+// The command line uses the library by its name, as other programs do.
+extern crate self as jaxprism;
+
 pub mod bytecode;
 pub mod callbacks;
 pub mod check;
+pub mod cli;
 pub mod container;
 pub mod error;
 pub mod files;

@@ -1,9 +1,7 @@
 //! The `jaxprism` program: parse, run, exit status.
 
-mod cli;
-
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    cli::main()
+    jaxprism::cli::main(std::env::args_os())
 }

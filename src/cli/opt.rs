@@ -156,8 +156,8 @@ impl Opts {
     }
 
     fn options(&self) -> Result<OptOptions> {
-        let mut options = OptOptions::default();
-        options.passes = self.passes.iter().map(|request| request.pass).collect();
+        let passes = self.passes.iter().map(|request| request.pass).collect();
+        let mut options = OptOptions { passes, ..OptOptions::default() };
         let mut chosen: Vec<&Platform> = self.passes.iter().filter_map(|request| request.platform.as_ref()).chain(&self.platform).collect();
         chosen.dedup();
         if chosen.len() > 1 {

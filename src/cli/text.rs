@@ -60,19 +60,19 @@ impl TextOpts {
     }
 
     fn with(&self, default: Constants) -> TextOptions {
-        let mut options = TextOptions::default();
-        options.form = if self.stablehlo { Form::Stablehlo } else { Form::Vhlo };
-        options.constants = match (self.constants, self.canonical) {
-            (Some(Shown::All), _) => Constants::All,
-            (Some(Shown::UpTo(0)), _) => Constants::UpTo(0),
-            (Some(Shown::UpTo(most)), true) => Constants::Hashed(most),
-            (Some(Shown::UpTo(most)), false) => Constants::UpTo(most),
-            (None, true) => Constants::Hashed(FEW),
-            (None, false) => default,
-        };
-        options.locations = self.locations;
-        options.canonical = self.canonical;
-        options.function.clone_from(&self.function);
-        options
+        TextOptions {
+            form: if self.stablehlo { Form::Stablehlo } else { Form::Vhlo },
+            constants: match (self.constants, self.canonical) {
+                (Some(Shown::All), _) => Constants::All,
+                (Some(Shown::UpTo(0)), _) => Constants::UpTo(0),
+                (Some(Shown::UpTo(most)), true) => Constants::Hashed(most),
+                (Some(Shown::UpTo(most)), false) => Constants::UpTo(most),
+                (None, true) => Constants::Hashed(FEW),
+                (None, false) => default,
+            },
+            locations: self.locations,
+            canonical: self.canonical,
+            function: self.function.clone(),
+        }
     }
 }

@@ -10,7 +10,7 @@ import pytest
 from jaxlib.mlir import ir
 
 import jaxprism
-from callback_programs import PROGRAMS, ROW, Program, buffer, pure
+from callback_programs import PROGRAMS, ROW, Program, buffer, io, pure
 from callback_reference import (
     CUSTOM_CALL_PLATFORMS,
     CallbackOp,
@@ -234,6 +234,29 @@ def test_what_tpu_cannot_call_is_an_error(name: str):
         lowered(bound, program, "tpu")
     assert error.value.kind == "platform"
     assert "=host" in error.value.hint or "=unpartition" in error.value.hint
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("name", [name for name, program in PROGRAMS.items() if program.devices == 1])
+def test_zeros_are_constants_on_every_platform(name: str, platform: str):
+    """Also where JAX has nothing to call, and in memory that Python cannot fill."""
+    program = PROGRAMS[name]
+    slots = jaxprism.load(written(name)[0]).slots
+    ops = lowered(jaxprism.load(written(name)[0]).bind(on_missing="zeros"), program, platform)
+    assert bool(ops) == any(slot.kind == "print" for slot in slots)
+
+
+def test_zeros_of_buffers_and_in_order():
+    def run(x):
+        y = io(x, ordered=True)
+        return buffer(y) + x, y
+
+    exported = jaxprism.export(jax.jit(run), platforms=PLATFORMS)(ROW)
+    bound = jaxprism.load(jaxprism.serialize(exported)).bind(on_missing="zeros")
+    x = np.arange(4, dtype=np.float32)
+    total, y = jax.jit(bound.call)(x)
+    np.testing.assert_array_equal(total, x)
+    np.testing.assert_array_equal(y, x * 0)
 
 
 def test_branches_for_other_platforms_may_have_what_tpu_cannot_call():

@@ -156,6 +156,41 @@ def test_programs_kept_on_disk_call_the_functions_of_the_process(tmp_path: Path)
     assert second["heard"] == ["see", 1, 5]
 
 
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="resident memory is read from /proc")
+def test_calls_leave_nothing_behind(tmp_path: Path):
+    """All kinds of callbacks: from call 100 to call 1,000 neither memory nor objects grow."""
+    said = python(
+        """
+        import gc, os, jax, numpy as np
+        calls = {}
+        note = lambda name: lambda *args: calls.update({name: calls.get(name, 0) + 1})
+        functions = {name: note(name) for name in ("see", "note", "watch")} | {"log": lambda x: np.asarray(x)}
+        call = jax.jit(jaxprism.load(sys.argv[1]).bind(functions).call)
+        x = np.arange(4, dtype=np.float32)
+        # Prints are not kept.
+        sys.stdout, stdout = open(os.devnull, "w"), sys.stdout
+
+        def measure():
+            jax.effects_barrier()
+            gc.collect()
+            pages = int(open("/proc/self/statm").read().split()[1])
+            return pages * os.sysconf("SC_PAGE_SIZE"), len(gc.get_objects())
+
+        for number in range(1001):
+            if number == 100:
+                before = measure()
+            call(x).block_until_ready()
+        after = measure()
+        sys.stdout = stdout
+        say(bytes=after[0] - before[0], objects=after[1] - before[1], calls=calls)
+        """,
+        written("all_effects", tmp_path),
+    )
+    assert said["calls"] == {"see": 1001, "note": 1001, "watch": 1001}
+    assert said["bytes"] < 2 << 20
+    assert abs(said["objects"]) <= 50
+
+
 # ---------------------------------------------------------------- lowered files
 
 

@@ -72,7 +72,10 @@ def _lower(ctx: Any, *args: Any, bound: "Bound") -> Sequence:
     def make(slot: Slot, sizes: Mapping[str, int]) -> Callable[..., Any]:
         return _host.flat_function(slot, bound.function(slot), _seams.run_as_jax(slot.kind), sizes)
 
-    _placeholders.bind(ctx, found, _seams.dimension_sizes(bound.exported, ctx.avals_in), make)
+    def is_zero(slot: Slot) -> bool:
+        return bound.function(slot) is _host.ZEROS
+
+    _placeholders.bind(ctx, found, _seams.dimension_sizes(bound.exported, ctx.avals_in), make, is_zero)
     return results
 
 

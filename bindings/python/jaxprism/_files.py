@@ -183,9 +183,7 @@ def check(
     Raises:
       JaxprismError: the input is malformed, or the export is not for a platform.
     """
-    found = _native.check(
-        _source(source), _listed(platforms, "platforms"), _listed(targets_allowed, "targets_allowed")
-    )
+    found = _native.check(_source(source), _listed(platforms, "platforms"), _listed(targets_allowed, "targets_allowed"))
     return json.loads(found)["sites"]
 
 

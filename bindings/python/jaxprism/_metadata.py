@@ -97,7 +97,10 @@ def _buffer(kind: str, params: Mapping[str, Any], names: Names) -> dict[str, Jso
 
 def _debug(kind: str, params: Mapping[str, Any], names: Names) -> dict[str, Json]:
     seen = _closure(params["callback"])
-    common: dict[str, Json] = {"ordered": _seams.is_ordered(params["effect"]), "partitioned": bool(params["partitioned"])}
+    common: dict[str, Json] = {
+        "ordered": _seams.is_ordered(params["effect"]),
+        "partitioned": bool(params["partitioned"]),
+    }
     if not {"callback", "in_tree", "static_args"} <= seen.keys():
         # JAX's own tools bind the primitive with functions of flat arguments.
         return _function(kind, params["callback"], names) | common | {"in_tree": None, "static_args": {}}

@@ -56,8 +56,14 @@ def find(operations: Iterable[ir.Operation]) -> Iterator[tuple[ir.Operation, Slo
                 )
 
 
-def bind(ctx: Any, found: Iterable[tuple[ir.Operation, Slot]], sizes: Mapping[str, int], make: MakeFunction) -> None:
-    """Makes placeholders calls of functions, which `make` makes: one for each slot.
+def bind(
+    ctx: Any,
+    found: Iterable[tuple[ir.Operation, Slot]],
+    sizes: Mapping[str, int],
+    make: MakeFunction,
+    is_zero: Callable[[Slot], bool],
+) -> None:
+    """Makes placeholders calls of functions, which `make` makes: one for each slot that is not zeros.
 
     Functions are numbered in the order of the text. JAX keeps compiled programs by their text, and gives them the
     functions of the process that runs them: so the numbers must not depend on these.
@@ -67,7 +73,9 @@ def bind(ctx: Any, found: Iterable[tuple[ir.Operation, Slot]], sizes: Mapping[st
     (platform,) = _seams.platforms(ctx)
     numbers: dict[Slot, int] = {}
     for op, slot in found:
-        if not _can_call(slot, platform):
+        if is_zero(slot):
+            _replace_by_zeros(op, slot, sizes)
+        elif not _can_call(slot, platform):
             _refuse(op, slot, platform)
         elif platform == "tpu":
             _transfer(ctx, op, slot, sizes, make(slot, sizes))
@@ -169,6 +177,21 @@ def _with_static_results(op: ir.Operation, slot: Slot, sizes: Mapping[str, int])
             old.replace_all_uses_with(result)
     op.erase()
     return new
+
+
+def _replace_by_zeros(op: ir.Operation, slot: Slot, sizes: Mapping[str, int]) -> None:
+    results = list(op.results)
+    with ir.InsertionPoint(op), op.location:
+        if slot.tokens:
+            results.pop(0).replace_all_uses_with(op.operands[0])
+        for number, (result, array) in enumerate(zip(results, slot.results, strict=True)):
+            of = ir.RankedTensorType(result.type)
+            # Keys have a dimension more than their metadata says, and never a dynamic one.
+            zeros = _seams.zeros(of.shape if of.has_static_shape else static_shapes(slot, sizes)[number], dtype(array.dtype))
+            if zeros.type != result.type:
+                zeros = ir.Operation.create("stablehlo.convert", results=[result.type], operands=[zeros]).result
+            result.replace_all_uses_with(zeros)
+    op.erase()
 
 
 def _renamed(text: str, sizes: Mapping[str, Any]) -> Any:

@@ -251,6 +251,11 @@ _OWN_EFFECTS = (
 )
 
 
+def zeros(shape: Sequence[int], dtype: np.dtype) -> ir.Value:
+    """A constant at the insertion point. JAX writes what is broadcast as a scalar."""
+    return _mlir.ir_constant(np.broadcast_to(np.zeros((), dtype), tuple(shape)))
+
+
 # ---------------------------------------------------------------- calling what was loaded
 
 # The newest JAX that all of this was tested with.
@@ -259,6 +264,7 @@ TESTED = (0, 12)
 
 # What the functions below take from JAX. Some of it they look up as late as when a program is lowered.
 _NEEDED = (
+    (_mlir, "ir_constant"),
     (_export, "_call_exported_abstract_eval", "_call_exported_lowering", "call", "call_exported", "call_exported_p"),
     (_mlir, "TokenSet", "make_ir_context", "register_lowering"),
     (_mlir.ModuleContext, "add_host_callback"),

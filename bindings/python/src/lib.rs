@@ -3,10 +3,12 @@
 //! Names and defaults of what users call are in the package's Python modules; here every argument is there, and options are strings as on the command
 //! line. Data that is more than bytes goes to Python as JSON.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
 use std::ops::Deref;
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::str::FromStr;
 
 use jaxprism::callbacks::{CallbackOptions, Policies, Policy, Rule, Table};
@@ -21,7 +23,7 @@ use pyo3::types::{IntoPyDict, PyBytes};
 #[pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
-    use super::{Options, callbacks, check, info, split, split_to_files, strip, unlower};
+    use super::{Options, callbacks, check, command_line, info, split, split_to_files, strip, unlower};
 }
 
 pyo3::import_exception!(jaxprism._errors, JaxprismError);
@@ -123,6 +125,13 @@ fn to_json(value: &impl serde::Serialize) -> Result<String, Error> {
 /// The table of what callbacks are lowered to, with a user's additions as JSON.
 fn read_table(additions: Option<&str>) -> Result<Table, Error> {
     additions.map_or_else(|| Ok(Table::default()), |json| Table::default().with_user_file(json))
+}
+
+/// Runs the command line in this process, which is to end afterwards. Returns the exit status.
+#[pyfunction]
+fn command_line(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
+    let status = py.detach(|| jaxprism::cli::main(arguments));
+    (0..=u8::MAX).find(|number| ExitCode::from(*number) == status).unwrap_or(u8::MAX)
 }
 
 /// Options of a split.
