@@ -187,7 +187,9 @@ def _replace_by_zeros(op: ir.Operation, slot: Slot, sizes: Mapping[str, int]) ->
         for number, (result, array) in enumerate(zip(results, slot.results, strict=True)):
             of = ir.RankedTensorType(result.type)
             # Keys have a dimension more than their metadata says, and never a dynamic one.
-            zeros = _seams.zeros(of.shape if of.has_static_shape else static_shapes(slot, sizes)[number], dtype(array.dtype))
+            zeros = _seams.zeros(
+                of.shape if of.has_static_shape else static_shapes(slot, sizes)[number], dtype(array.dtype)
+            )
             if zeros.type != result.type:
                 zeros = ir.Operation.create("stablehlo.convert", results=[result.type], operands=[zeros]).result
             result.replace_all_uses_with(zeros)

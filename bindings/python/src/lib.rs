@@ -101,7 +101,7 @@ impl Source {
 
 /// Reads the source and does something with its bytes, without the interpreter's lock.
 fn detached<T: Send>(py: Python<'_>, source: Source, work: impl Send + FnOnce(&[u8]) -> Result<T, Error>) -> PyResult<T> {
-    py.detach(|| work(&*source.read()?)).map_err(|error| raise(&error))
+    py.detach(|| work(&source.read()?)).map_err(|error| raise(&error))
 }
 
 fn parse<T: FromStr<Err = Error>>(texts: &[String]) -> Result<Vec<T>, Error> {
