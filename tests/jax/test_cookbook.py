@@ -1,4 +1,4 @@
-"""The recipes of docs/cookbook.md, and what README.md shows in Python: their files are written, their commands run, and they print what the document shows."""
+"""What docs/cookbook.md and README.md show in Python: files are written, commands run, and print what is shown."""
 
 import os
 import re

@@ -5,8 +5,8 @@ class JaxprismError(ValueError):
     """The base of all errors of jaxprism.
 
     Attributes:
-      kind: what went wrong, in a word that stays the same from version to version. For files it is `format` (malformed),
-        `unsupported` (newer than this version), `refused` (not fit for what was asked), `io` or `bug`.
+      kind: what went wrong, in a word that stays the same from version to version. For files it is `format`
+        (malformed), `unsupported` (newer than this version), `refused` (not fit for what was asked), `io` or `bug`.
       offset: the place in the file, in bytes, where it is known.
       hint: what to do about it, where that is known; it is also the last line of the message.
     """

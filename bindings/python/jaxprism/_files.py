@@ -80,17 +80,17 @@ def split(
     Args:
       source: the export: bytes, or the path of a file.
       platforms: those to write; all of the export by default.
-      callbacks: the policy of all callbacks without a rule: `"lower"`, `"keep"`, `"strip"`, `"stub:zeros"`, `"stub:nan"`,
-        `"stub:operand:K"`, `"stub:alias"`, `"host"`, `"unpartition"`, `"ffi:TARGET"` or `"refuse"`.
-      callback: rules: the policy of the callbacks that `"[PLATFORM:]NAME"` names. Exact names come before those with `*`
-        and `?`, a platform before none, and among alike the later one.
+      callbacks: the policy of all callbacks without a rule: `"lower"`, `"keep"`, `"strip"`, `"stub:zeros"`,
+        `"stub:nan"`, `"stub:operand:K"`, `"stub:alias"`, `"host"`, `"unpartition"`, `"ffi:TARGET"` or `"refuse"`.
+      callback: rules: the policy of the callbacks that `"[PLATFORM:]NAME"` names. Exact names come before those with
+        `*` and `?`, a platform before none, and among alike the later one.
       on_unsupported: the policy of callbacks without a rule that a platform cannot run. By default that of `callbacks`,
         which refuses them if it is `"lower"`.
       table: further platforms and targets that callbacks are lowered to.
       strip_locations: make every source location unknown.
       redact_paths: take the directories from the file names in source locations.
-      out: a directory, which is made if missing, or a name with `{platform}` and perhaps `{stem}`. All files are written
-        or none: `model.cpu.jax_exported` and so on for `model.jax_exported`. Those that exist are replaced, never the
+      out: a directory, which is made if missing, or a name with `{platform}` and perhaps `{stem}`. All files are
+        written or none: `model.cpu.jax_exported` and so on for `model.jax_exported`. Those that exist are replaced, never the
         input.
 
     Returns:
@@ -128,7 +128,8 @@ def strip(source: Source, *, callback: Mapping[str, str] | None = None) -> bytes
       callback: rules `{"NAME": policy}` for callbacks that are not to be stripped: `"stub:…"` or `"keep"`.
 
     Raises:
-      JaxprismError: the results of a callback are used, and no rule says what stands for them; or the input is malformed.
+      JaxprismError: the results of a callback are used, and no rule says what stands for them; or the input is
+        malformed.
     """
     return _native.strip(_source(source), _rules(callback))
 
