@@ -103,6 +103,8 @@ def _run_first(loaded: Loaded, seed: int, device: Any) -> tuple[list[Any], list[
         try:
             return arguments, _run(loaded, arguments, device)
         except ValueError as error:  # a constraint on dimensions
+            if loaded.exported.nr_devices > 1:
+                raise Skipped(f"it takes its arguments on a mesh that is not known here: {error}") from error
             if not variables:
                 raise
             reason = error
@@ -212,4 +214,5 @@ def _described(one: np.ndarray, other: np.ndarray) -> str:
     if not len(where):
         return "bits of numbers that are equal"
     at = tuple(int(index) for index in where[0])
-    return f"{len(where)} of {one.size} numbers; at {list(at)} {np.atleast_1d(other)[at]} instead of {np.atleast_1d(one)[at]}"
+    values = np.atleast_1d(other)[at], np.atleast_1d(one)[at]
+    return f"{len(where)} of {one.size} numbers; at {list(at)} {values[0]} instead of {values[1]}"
