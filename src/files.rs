@@ -112,6 +112,11 @@ impl Files {
         self.files.len()
     }
 
+    /// Whether none was added.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
     /// Writes the contents of a file that was added, without its name.
     pub fn write(&mut self, number: usize, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
         let Some(file) = self.files.get_mut(number) else { return Err(Error::bug("a file that was not added")) };
