@@ -7,6 +7,7 @@ mod errors;
 mod explain;
 mod info;
 mod io;
+mod map;
 mod opt;
 mod print;
 mod split;
@@ -78,7 +79,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
                 return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
             }
         };
-        match cli.run() {
+        match cli.run().and_then(|status| io::check_input().map(|()| status)) {
             Ok(status) => status,
             Err(error) => errors::report(&error),
         }

@@ -48,6 +48,7 @@ use std::borrow::Cow;
 pub use aval::Aval;
 pub use codes::{AvalKind, AxisType, DType, DisabledCheckKind, MemorySpace, PyTreeKind, ShardingKind};
 pub use platform::Platform;
+pub(crate) use refuse::check_start;
 pub use sharding::{AbstractDevice, AbstractMesh, NamedSharding, PartitionSpec, PartitionSpecOneAxis, ResolvedSharding, Sharding};
 pub use tree::PyTree;
 

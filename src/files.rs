@@ -1,20 +1,26 @@
 //! Output files, all or none.
 //!
-//! Every file is first written under a temporary name in the directory it belongs to; only when all are complete do they get their names. Until
-//! then a failure leaves nothing behind, directories that were made for it included.
+//! Every file is first written without its name; only when all are complete do they get their names, and directories that are missing are made. Until then
+//! a failure leaves nothing behind, and after that it takes back what was done: new files go, replaced ones return.
+//!
+//! On Linux a file that is being written has no name at all (`O_TMPFILE`), so that no signal, not even SIGKILL, leaves one behind: the system forgets it
+//! with the process. That is why no signal is handled here. Where the file system has no such files, a temporary name in the same directory stands in, and
+//! a signal leaves it there; never is something incomplete under a name that was asked for.
 
 mod names;
 
-use std::fs::{self, Permissions};
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::ffi::OsString;
+use std::fs::{self, File, Permissions};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::path::{Component, Path, PathBuf};
 
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempPath};
 
 use crate::error::{Error, Result};
 
 pub use names::Names;
 
+const EXISTS: &str = "it exists";
 const FORCE: &str = "`--force` replaces files that exist";
 
 /// A path as messages show it.
@@ -26,8 +32,6 @@ pub fn quoted(path: &Path) -> String {
 #[derive(Debug, Default)]
 pub struct Files {
     files: Vec<Pending>,
-    /// Directories made for them, outermost first.
-    directories: Vec<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -36,9 +40,33 @@ struct Pending {
     path: PathBuf,
     /// Where it really goes: behind links.
     target: PathBuf,
+    /// The nearest directory above the target that exists: its file system is the target's too.
+    room: PathBuf,
     /// The permissions of the file that it replaces.
     replaced: Option<Permissions>,
-    temporary: Option<NamedTempFile>,
+    contents: Option<Contents>,
+}
+
+/// A complete file that waits for its name.
+#[derive(Debug)]
+enum Contents {
+    /// Without a name.
+    #[cfg(target_os = "linux")]
+    Nameless(File),
+    /// Under a temporary name, which goes with it.
+    Named(NamedTempFile),
+}
+
+/// What was done so far for one run, to be taken back, the last step first, unless it is kept.
+#[derive(Debug, Default)]
+struct Done(Vec<Step>);
+
+#[derive(Debug)]
+enum Step {
+    Directory(PathBuf),
+    New(PathBuf),
+    /// A file that was replaced; the old one has a temporary name, if its file system has hard links.
+    Replaced(PathBuf, Option<TempPath>),
 }
 
 impl Files {
@@ -48,8 +76,8 @@ impl Files {
         let refused = |why: String| Error::refused(why).context(format!("cannot write {}", quoted(path)));
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let Some(name) = path.file_name() else { return Err(refused("it is no name of a file".to_owned())) };
-        self.make_directory(directory).map_err(failed)?;
-        let mut target = directory.canonicalize().map_err(failed)?.join(name);
+        let (mut room, missing) = locate(directory).map_err(failed)?;
+        let mut target = room.join(missing).join(name);
         let mut replaced = None;
         match fs::symlink_metadata(&target) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -57,6 +85,7 @@ impl Files {
             Ok(metadata) => {
                 if metadata.is_symlink() {
                     target = target.canonicalize().map_err(|_| refused("it is a symbolic link that leads nowhere".to_owned()))?;
+                    room = target.parent().map_or(room, Path::to_owned);
                 }
                 let metadata = fs::metadata(&target).map_err(failed)?;
                 if input.is_some_and(|input| is_same_file(input, &target)) {
@@ -69,7 +98,7 @@ impl Files {
                     return Err(refused("it exists and is no ordinary file".to_owned()));
                 }
                 if !force {
-                    return Err(refused("it exists".to_owned()).with_hint(FORCE));
+                    return Err(refused(EXISTS.to_owned()).with_hint(FORCE));
                 }
                 replaced = Some(metadata.permissions());
             }
@@ -78,7 +107,7 @@ impl Files {
             let hint = "give every output a name of its own, for instance with `{platform}` in it";
             return Err(refused("two outputs would have this name".to_owned()).with_hint(hint));
         }
-        self.files.push(Pending { path: path.to_owned(), target, replaced, temporary: None });
+        self.files.push(Pending { path: path.to_owned(), target, room, replaced, contents: None });
         Ok(())
     }
 
@@ -87,88 +116,210 @@ impl Files {
         self.files.len()
     }
 
-    /// Writes the contents of a file that was added, under a temporary name.
+    /// Whether none was added.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// Writes the contents of a file that was added, without its name.
     pub fn write(&mut self, number: usize, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
         let Some(file) = self.files.get_mut(number) else { return Err(Error::bug("a file that was not added")) };
         let failed = |error: io::Error| Error::io(format!("cannot write {}", quoted(&file.path)), &error);
-        let temporary = create(file.target.parent().unwrap_or(Path::new("."))).map_err(failed)?;
-        let mut writer = BufWriter::new(temporary.as_file());
+        let contents = Contents::create(&file.room).map_err(failed)?;
+        let mut writer = BufWriter::new(contents.file());
         write(&mut writer).and_then(|()| writer.flush()).map_err(failed)?;
         drop(writer);
         if let Some(permissions) = &file.replaced {
-            temporary.as_file().set_permissions(permissions.clone()).map_err(failed)?;
+            contents.file().set_permissions(permissions.clone()).map_err(failed)?;
         }
-        file.temporary = Some(temporary);
+        file.contents = Some(contents);
         Ok(())
     }
 
-    /// Gives all files their names. If one cannot have it, those that already have theirs go again, except where they replaced another.
-    pub fn commit(mut self) -> Result<()> {
-        let mut made: Vec<PathBuf> = Vec::new();
+    /// Gives all files their names.
+    ///
+    /// # Errors
+    /// If one cannot have its name, none has: those that already have theirs go again, and what they replaced returns, unless its file system has no hard
+    /// links.
+    pub fn commit(self) -> Result<()> {
+        self.commit_and(|| Ok(()))
+    }
+
+    /// Gives all files their names and does what must not fail either, such as telling so; if it does, everything is taken back.
+    ///
+    /// # Errors
+    /// Those of [`Files::commit`] and of `then`.
+    pub fn commit_and<T>(mut self, then: impl FnOnce() -> Result<T>) -> Result<T> {
+        let mut done = Done::default();
         for file in &mut self.files {
-            let Some(temporary) = file.temporary.take() else { return Err(Error::bug("a file without contents")) };
-            let named = if file.replaced.is_some() { replace(temporary, &file.target) } else { name(temporary, &file.target) };
-            if let Err(error) = named {
-                made.iter().for_each(|made| drop(fs::remove_file(made)));
-                let is_there = error.kind() == io::ErrorKind::AlreadyExists;
-                let error = Error::io(format!("cannot write {}", quoted(&file.path)), &error);
-                return Err(if is_there { error.with_hint(FORCE) } else { error });
-            }
-            if file.replaced.is_none() {
-                made.push(file.target.clone());
-            }
+            let Some(contents) = file.contents.take() else { return Err(Error::bug("a file without contents")) };
+            let named = match file.replaced {
+                Some(_) => done.replace(contents, file),
+                None => done.make(contents, file),
+            };
+            named.map_err(|error| {
+                let what = format!("cannot write {}", quoted(&file.path));
+                match error.kind() {
+                    // Another program was quicker.
+                    ErrorKind::AlreadyExists => Error::refused(EXISTS).with_hint(FORCE).context(what),
+                    _ => Error::io(what, &error),
+                }
+            })?;
         }
-        self.directories.clear();
-        Ok(())
+        let value = then()?;
+        done.keep();
+        Ok(value)
+    }
+}
+
+impl Contents {
+    /// An empty file with the permissions that any new file gets.
+    fn create(directory: &Path) -> io::Result<Self> {
+        #[cfg(target_os = "linux")]
+        if let Some(file) = nameless(directory)? {
+            return Ok(Self::Nameless(file));
+        }
+        let mut builder = temporary();
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        builder.tempfile_in(directory).map(Self::Named)
     }
 
-    /// Makes a directory and what is missing above it, and remembers what was made.
-    fn make_directory(&mut self, directory: &Path) -> io::Result<()> {
-        let missing: Vec<_> = directory.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.exists()).collect();
-        for path in missing.into_iter().rev() {
-            match fs::create_dir(path) {
-                Ok(()) => self.directories.push(path.to_owned()),
-                // `a/../a` names one directory twice.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
+    fn file(&self) -> &File {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Nameless(file) => file,
+            Self::Named(file) => file.as_file(),
+        }
+    }
+
+    /// Gives it a name that must be free.
+    fn name(self, target: &Path) -> io::Result<()> {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Nameless(file) => link(&file, target),
+            Self::Named(file) => match file.persist_noclobber(target) {
+                Ok(_) => Ok(()),
+                // The file system cannot look and name in one step.
+                Err(error) if error.error.kind() != ErrorKind::AlreadyExists && fs::symlink_metadata(target).is_err() => {
+                    error.file.persist(target).map(drop).map_err(|error| error.error)
+                }
+                Err(error) => Err(error.error),
+            },
+        }
+    }
+
+    /// Gives it a name that another file has, which loses it in the same moment.
+    fn replace(self, target: &Path) -> io::Result<()> {
+        let temporary = match self {
+            #[cfg(target_os = "linux")]
+            Self::Nameless(file) => {
+                temporary().make_in(target.parent().unwrap_or(Path::new("/")), |path| link(&file, path))?.into_temp_path()
+            }
+            Self::Named(file) => file.into_temp_path(),
+        };
+        temporary.persist(target).map_err(|error| error.error)
+    }
+}
+
+impl Done {
+    /// Makes a file, and the directories above it that are missing.
+    fn make(&mut self, contents: Contents, file: &Pending) -> io::Result<()> {
+        let missing = file.target.ancestors().skip(1).take_while(|directory| **directory != file.room);
+        let missing: Vec<_> = missing.collect();
+        for directory in missing.into_iter().rev() {
+            match fs::create_dir(directory) {
+                Ok(()) => self.0.push(Step::Directory(directory.to_owned())),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists && directory.is_dir() => {}
                 Err(error) => return Err(error),
             }
         }
+        contents.name(&file.target)?;
+        self.0.push(Step::New(file.target.clone()));
         Ok(())
     }
+
+    /// Replaces a file, and keeps the old one under another name for as long as it may have to return.
+    fn replace(&mut self, contents: Contents, file: &Pending) -> io::Result<()> {
+        let old = temporary().make_in(&file.room, |path| fs::hard_link(&file.target, path));
+        contents.replace(&file.target)?;
+        self.0.push(Step::Replaced(file.target.clone(), old.ok().map(NamedTempFile::into_temp_path)));
+        Ok(())
+    }
+
+    fn keep(&mut self) {
+        self.0.clear();
+    }
 }
 
-impl Drop for Files {
+impl Drop for Done {
     fn drop(&mut self) {
-        // Temporary files first, since they stand in the directories.
-        self.files.clear();
-        for directory in self.directories.iter().rev() {
-            let _ = fs::remove_dir(directory);
+        while let Some(step) = self.0.pop() {
+            // An error is on its way already; there is nobody to tell of another.
+            match step {
+                Step::Directory(directory) => drop(fs::remove_dir(directory)),
+                Step::New(target) => drop(fs::remove_file(target)),
+                Step::Replaced(target, Some(old)) => drop(old.persist(target)),
+                Step::Replaced(_, None) => {}
+            }
         }
     }
 }
 
-/// A temporary file with the permissions that any new file gets.
-fn create(directory: &Path) -> io::Result<NamedTempFile> {
+/// Where a directory really is: what of it exists, behind links, and what of it must be made.
+fn locate(directory: &Path) -> io::Result<(PathBuf, PathBuf)> {
+    let mut room = if directory.is_absolute() { PathBuf::new() } else { Path::new(".").canonicalize()? };
+    let mut missing: Vec<OsString> = Vec::new();
+    for component in directory.components() {
+        match component {
+            Component::CurDir => {}
+            // What is to be made is no link, and what exists is not behind one any more.
+            Component::ParentDir => drop(missing.pop().is_some() || room.pop()),
+            Component::Normal(name) if missing.is_empty() => {
+                let inner = room.join(name);
+                match fs::symlink_metadata(&inner) {
+                    Ok(_) => room = inner.canonicalize()?,
+                    Err(error) if error.kind() == ErrorKind::NotFound => missing.push(name.to_owned()),
+                    Err(error) => return Err(error),
+                }
+            }
+            Component::Normal(name) => missing.push(name.to_owned()),
+            Component::Prefix(_) | Component::RootDir => room.push(component),
+        }
+    }
+    if room.is_dir() { Ok((room, missing.iter().collect())) } else { Err(ErrorKind::NotADirectory.into()) }
+}
+
+fn temporary() -> tempfile::Builder<'static, 'static> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".jaxprism-").suffix(".tmp");
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    builder.tempfile_in(directory)
+    builder
 }
 
-fn replace(temporary: NamedTempFile, target: &Path) -> io::Result<()> {
-    temporary.persist(target).map(drop).map_err(|error| error.error)
+/// A file without a name in this directory; `None` where there is no such thing, or no way to name it later.
+#[cfg(target_os = "linux")]
+fn nameless(directory: &Path) -> io::Result<Option<File>> {
+    use rustix::fs::{Mode, OFlags, open};
+    use rustix::io::Errno;
+    let file = match open(directory, OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::from_raw_mode(0o666)) {
+        Ok(file) => File::from(file),
+        // What systems and file systems say that do not know the flag.
+        Err(Errno::OPNOTSUPP | Errno::INVAL | Errno::ISDIR | Errno::NOENT) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(fs::symlink_metadata(place_of(&file)).is_ok().then_some(file))
 }
 
-/// Gives a file its name unless that is taken meanwhile. Where the file system cannot do both in one step, they are two.
-fn name(temporary: NamedTempFile, target: &Path) -> io::Result<()> {
-    match temporary.persist_noclobber(target) {
-        Ok(_) => Ok(()),
-        Err(error) if error.error.kind() != io::ErrorKind::AlreadyExists && fs::symlink_metadata(target).is_err() => {
-            replace(error.file, target)
-        }
-        Err(error) => Err(error.error),
-    }
+/// Gives a nameless file a name that must be free.
+#[cfg(target_os = "linux")]
+fn link(file: &File, path: &Path) -> io::Result<()> {
+    use rustix::fs::{AtFlags, CWD, linkat};
+    Ok(linkat(CWD, place_of(file), CWD, path, AtFlags::SYMLINK_FOLLOW)?)
+}
+
+#[cfg(target_os = "linux")]
+fn place_of(file: &File) -> String {
+    format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file))
 }
 
 #[cfg(unix)]

@@ -1,9 +1,12 @@
 //! What a file is, and the modules in it: an export with one module for each level, a module alone in MLIR bytecode, or a module in MLIR text.
 
 use crate::bytecode::{Bytecode, MAGIC};
-use crate::container::Exported;
+use crate::container::{self, Exported};
 use crate::error::{Error, Result};
 use crate::ir;
+
+/// Bytes at the start that tell text from binary.
+const START: usize = 1 << 12;
 
 /// A file whose kind is known.
 #[derive(Debug)]
@@ -24,8 +27,10 @@ impl<'a> Source<'a> {
         if input.starts_with(MAGIC) {
             return Ok(Self::Module(Box::new(Bytecode::read(input, 0)?)));
         }
-        // An export holds zero bytes, text does not.
-        let text = std::str::from_utf8(input).ok().filter(|text| !text.contains('\0') && !text.trim().is_empty());
+        // An export holds zero bytes, among the first of all, text does not.
+        let is_binary = input.iter().take(START).any(|byte| *byte == 0);
+        let text = if is_binary { None } else { std::str::from_utf8(input).ok() };
+        let text = text.filter(|text| !text.contains('\0') && !text.trim().is_empty());
         match text {
             Some(text) => Ok(Self::Module(Box::new(ir::parse(text, file)?))),
             None => Ok(Self::Export(Box::new(Exported::read(input)?))),
@@ -56,6 +61,15 @@ impl<'a> Source<'a> {
             Self::Export(exported) => read_module(exported.levels().nth(level).ok_or_else(none)?, level, input),
         }
     }
+}
+
+/// Refuses what no file of any kind starts with, so that no stream is read to an end that it may not have. `start` is cut anywhere.
+///
+/// # Errors
+/// [`crate::ErrorKind::Format`].
+pub fn check_start(start: &[u8]) -> Result<()> {
+    let is_text = !start.iter().take(START).any(|byte| *byte == 0);
+    if is_text || start.starts_with(MAGIC) { Ok(()) } else { container::check_start(start) }
 }
 
 /// Reads the module of an export, or of a vector-Jacobian product in one. Offsets in errors are those in `input`.

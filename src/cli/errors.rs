@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use jaxprism::error::{Error, ErrorKind};
 
+use super::io::changed_input;
 use super::table::visible;
 
 /// What the latest panic said, of whichever thread.
@@ -45,6 +46,9 @@ fn take_panic() -> Option<String> {
 
 /// Tells an error, and returns the exit status it deserves.
 pub fn report(error: &Error) -> ExitCode {
+    // Whatever came of an input that did not stay the same, that is why.
+    let changed = changed_input();
+    let error = changed.as_ref().unwrap_or(error);
     let mut text = headline(error);
     let mut causes: Vec<String> = error.causes().map(|cause| visible_lines(&cause.to_string())).collect();
     // A panic in a thread of the library comes back as an error that does not know what it said.

@@ -1,14 +1,30 @@
 //! Input and standard output.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Read, Write};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use jaxprism::error::{self, Error, Result};
 use jaxprism::files::quoted;
 use jaxprism::reader::MAX_EXPORT_BYTES;
-use memmap2::Mmap;
+use jaxprism::source::check_start;
+
+use super::map::{self, Map};
+
+/// Bytes of a stream that are looked at before all of it is read.
+const LOOKED_AT: u64 = 1 << 16;
+
+/// The mapped input, for as long as the program runs: whatever goes wrong, it may be why.
+static WATCHED: Mutex<Option<Watched>> = Mutex::new(None);
+
+/// A file as it was when it was opened.
+struct Watched {
+    name: String,
+    file: File,
+    before: Metadata,
+}
 
 /// Whether a path means standard input or output.
 pub fn is_dash(path: &Path) -> bool {
@@ -22,7 +38,7 @@ pub struct Input {
 }
 
 enum Bytes {
-    Mapped(Mmap),
+    Mapped(Map),
     Read(Vec<u8>),
 }
 
@@ -42,7 +58,7 @@ impl Input {
     pub fn read(path: Option<&Path>) -> Result<Self> {
         match path.filter(|path| !is_dash(path)) {
             Some(path) => {
-                let bytes = read_file(path).map_err(|error| Error::io(format!("cannot read {}", quoted(path)), &error))?;
+                let bytes = read_file(path).map_err(|error| error.context(format!("cannot read {}", quoted(path))))?;
                 Ok(Self { path: Some(path.to_owned()), bytes })
             }
             None if io::stdin().is_terminal() => {
@@ -50,7 +66,7 @@ impl Input {
                 Err(error.with_hint("name a file, or pipe an export into it"))
             }
             None => {
-                let bytes = read_all(io::stdin().lock()).map_err(|error| Error::io("cannot read standard input", &error))?;
+                let bytes = read_all(io::stdin().lock()).map_err(|error| error.context("cannot read standard input"))?;
                 Ok(Self { path: None, bytes: Bytes::Read(bytes) })
             }
         }
@@ -72,54 +88,72 @@ impl Input {
     }
 }
 
+/// Fails if the input is not what it was when it was opened. To be asked before anything that was made of it gets its name.
+pub fn check_input() -> Result<()> {
+    changed_input().map_or(Ok(()), Err)
+}
+
+/// What happened to the input while it was read, if something did.
+pub fn changed_input() -> Option<Error> {
+    let watched = WATCHED.lock().unwrap_or_else(PoisonError::into_inner);
+    let Watched { name, file, before } = watched.as_ref()?;
+    let now = file.metadata().ok()?;
+    let what = if now.len() < before.len() || map::is_shorter() {
+        "became shorter"
+    } else if now.len() > before.len() {
+        "became longer"
+    } else if now.modified().ok() != before.modified().ok() {
+        "was changed"
+    } else {
+        return None;
+    };
+    let error = Error::new(error::ErrorKind::Io, format!("{name} {what} while it was read"));
+    Some(error.with_hint("run it again once the file is complete"))
+}
+
 /// Reads a file of text.
 pub fn read_text(path: &Path) -> Result<String> {
     let failed = || format!("cannot read {}", quoted(path));
-    let bytes = read_file(path).map_err(|error| Error::io(failed(), &error))?;
-    let bytes = match &bytes {
-        Bytes::Mapped(bytes) => &bytes[..],
-        Bytes::Read(bytes) => bytes,
-    };
-    let text = std::str::from_utf8(bytes).map_err(|error| Error::format(format!("it is no text: {error}")).context(failed()))?;
-    Ok(text.to_owned())
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MAX_EXPORT_BYTES).read_to_end(&mut bytes));
+    read.map_err(|error| Error::io(failed(), &error))?;
+    String::from_utf8(bytes).map_err(|error| Error::format(format!("it is no text: {}", error.utf8_error())).context(failed()))
 }
 
-fn read_file(path: &Path) -> io::Result<Bytes> {
-    let file = File::open(path)?;
-    let metadata = file.metadata()?;
-    if metadata.is_dir() {
-        return Err(io::Error::new(ErrorKind::IsADirectory, "it is a directory, not a file"));
+fn read_file(path: &Path) -> Result<Bytes> {
+    let failed = |error: io::Error| Error::new(error::ErrorKind::Io, error.to_string());
+    let file = File::open(path).map_err(failed)?;
+    let before = file.metadata().map_err(failed)?;
+    if before.is_dir() {
+        return Err(Error::new(error::ErrorKind::Io, "it is a directory, not a file"));
     }
     // Files that are no files, such as those of /proc, claim to be empty.
-    if metadata.is_file() && metadata.len() > 0 {
-        if metadata.len() > MAX_EXPORT_BYTES {
+    if before.is_file() && before.len() > 0 {
+        if before.len() > MAX_EXPORT_BYTES {
             return Err(too_large());
         }
-        if let Some(map) = map(&file) {
+        if let Some(map) = Map::new(&file) {
+            *WATCHED.lock().unwrap_or_else(PoisonError::into_inner) = Some(Watched { name: quoted(path), file, before });
             return Ok(Bytes::Mapped(map));
         }
     }
     read_all(file).map(Bytes::Read)
 }
 
-/// A map of the file, where its system has maps.
-#[allow(unsafe_code, reason = "a map is as safe as the file is quiet")]
-fn map(file: &File) -> Option<Mmap> {
-    // SAFETY: the map is private and only read. What safe code cannot know is that nobody else changes the file meanwhile: then we would read a
-    // mixture of both, which every reader of ours takes as malformed input at worst, or the system would end the program if the file became shorter.
-    // We never write to the file ourselves: outputs replace names, never contents.
-    unsafe { Mmap::map(file) }.ok()
-}
-
-/// Everything there is to read, as long as it could be an export.
-fn read_all(reader: impl Read) -> io::Result<Vec<u8>> {
+/// Everything there is to read, as long as it could be an export. What cannot be one is not read to its end: it may have none.
+fn read_all(mut reader: impl Read) -> Result<Vec<u8>> {
+    let failed = |error: io::Error| Error::new(error::ErrorKind::Io, error.to_string());
     let mut bytes = Vec::new();
-    reader.take(MAX_EXPORT_BYTES + 1).read_to_end(&mut bytes)?;
+    reader.by_ref().take(LOOKED_AT).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 == LOOKED_AT {
+        check_start(&bytes)?;
+        reader.take(MAX_EXPORT_BYTES + 1 - LOOKED_AT).read_to_end(&mut bytes).map_err(failed)?;
+    }
     if bytes.len() as u64 > MAX_EXPORT_BYTES { Err(too_large()) } else { Ok(bytes) }
 }
 
-fn too_large() -> io::Error {
-    io::Error::new(ErrorKind::FileTooLarge, format!("it has more than {MAX_EXPORT_BYTES} bytes, the most an export can have"))
+fn too_large() -> Error {
+    Error::unsupported(format!("it has more than {MAX_EXPORT_BYTES} bytes, the most an export can have"))
 }
 
 /// Writes to standard output. A reader that has seen enough is no error; the result says whether it took everything.

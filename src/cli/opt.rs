@@ -228,6 +228,7 @@ impl Opts {
         if let Some(error) = failure {
             return Err(error.context(format!("cannot write {}", quoted(path))));
         }
+        io::check_input()?;
         files.commit()?;
         Ok(ExitCode::SUCCESS)
     }

@@ -122,17 +122,10 @@ impl Opts {
         for (number, output) in split.outputs.values().enumerate().take(paths.len()) {
             files.write(number, |file| output.write_to(file))?;
         }
-        match self.report.as_deref().filter(|_| !is_report_to_stdout) {
-            Some(path) if is_special(path) => {
-                let written =
-                    report().map(|text| std::fs::OpenOptions::new().write(true).open(path).and_then(|mut file| file.write_all(&text)))?;
-                written.map_err(|error| Error::io(format!("cannot write {}", quoted(path)), &error))?;
-            }
-            Some(_) => {
-                let text = report()?;
-                files.write(paths.len(), |file| file.write_all(&text))?;
-            }
-            None => {}
+        let file_of_report = self.report.as_deref().filter(|_| !is_report_to_stdout);
+        if file_of_report.is_some_and(|path| !is_special(path)) {
+            let text = report()?;
+            files.write(paths.len(), |file| file.write_all(&text))?;
         }
         if let Some(manifest) = manifest {
             files.write(files.len() - 1, |file| file.write_all(&manifest))?;
@@ -142,13 +135,21 @@ impl Opts {
             // Whoever reads did not want all of it, and knows; but an export was not delivered.
             return Ok(ExitCode::from(2));
         }
-        files.commit()?;
-        if is_report_to_stdout {
-            let text = report()?;
-            io::write_stdout(|stdout| stdout.write_all(&text))?;
-        } else if !self.quiet && !is_to_stdout {
-            io::print(&table(&split, &paths))?;
-        }
+        io::check_input()?;
+        // Whoever reads what is told may go on with the files at once; and where it cannot be told, the files go again.
+        files.commit_and(|| match file_of_report {
+            Some(path) if is_special(path) => {
+                let text = report()?;
+                let written = std::fs::OpenOptions::new().write(true).open(path).and_then(|mut file| file.write_all(&text));
+                written.map_err(|error| Error::io(format!("cannot write {}", quoted(path)), &error))
+            }
+            _ if is_report_to_stdout => {
+                let text = report()?;
+                io::write_stdout(|stdout| stdout.write_all(&text)).map(drop)
+            }
+            _ if !self.quiet && !is_to_stdout => io::print(&table(&split, &paths)),
+            _ => Ok(()),
+        })?;
         Ok(ExitCode::SUCCESS)
     }
 

@@ -3,7 +3,7 @@
 use flatbuffers::{ErrorTraceDetail, InvalidFlatbuffer};
 
 use super::read::MAX_TABLE_DEPTH;
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 pub(super) const WHAT_AN_EXPORT_IS: &str =
     "an export is what `jax.export.export(f)(…).serialize()` returns, written to a file in binary mode";
@@ -13,6 +13,23 @@ const MAX_SHOWN_STEPS: usize = 6;
 const LOOKED_AT: usize = 512;
 const BARE_MODULE: &str =
     "a module alone lacks the platforms and the signature that an export has; write what `jax.export.export(f)(…).serialize()` returns";
+
+/// Refuses what no export starts with.
+///
+/// # Errors
+/// [`crate::ErrorKind::Format`].
+pub fn check_start(start: &[u8]) -> Result<()> {
+    if let Some(error) = looks_like(start) {
+        return Err(error);
+    }
+    // The place of the root table, behind itself and in words of four bytes.
+    match start.first_chunk() {
+        Some(root) if matches!(u32::from_le_bytes(*root), 0..4 | 0x8000_0000..) => {
+            Err(Error::format("not a JAX export: it does not say where its root table is").at(0).with_hint(WHAT_AN_EXPORT_IS))
+        }
+        _ => Ok(()),
+    }
+}
 
 /// The error for a file that is plainly something else; `None` if it could be a damaged export.
 pub(super) fn looks_like(bytes: &[u8]) -> Option<Error> {
