@@ -112,7 +112,7 @@ impl Files {
     }
 
     /// How many files were added.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.files.len()
     }
 
