@@ -1,5 +1,7 @@
 //! [`Bytecode`] → bytes, canonical: see [`super::number`].
 
+use rustc_hash::FxBuildHasher;
+
 use super::number::{Numbering, Strings, hash_map_order, is_unknown_location};
 use super::read::{PADDING, mask, section};
 use super::tables::{Code, Entry, Field, Kind, entry_row};
@@ -24,21 +26,27 @@ struct Emitter<'a> {
     alignment: u64,
 }
 
+/// The bytes of a number, of which so many count.
+fn varint(value: u64) -> ([u8; 9], usize) {
+    let mut bytes = [0; 9];
+    let length = (64 - value.leading_zeros().min(63)).div_ceil(7) as usize;
+    if length <= 8 {
+        let encoded = ((value << 1) | 1) << (length - 1);
+        bytes[..8].copy_from_slice(&encoded.to_le_bytes());
+        return (bytes, length);
+    }
+    bytes[1..].copy_from_slice(&value.to_le_bytes());
+    (bytes, 9)
+}
+
 impl<'a> Emitter<'a> {
     fn byte(&mut self, byte: u8) {
         self.pieces.push(byte);
     }
 
     fn varint(&mut self, value: u64) {
-        let bits = 64 - value.leading_zeros().min(63);
-        let bytes = bits.div_ceil(7);
-        if bytes <= 8 {
-            let encoded = ((value << 1) | 1) << (bytes - 1);
-            self.pieces.extend_copied(&encoded.to_le_bytes()[..bytes as usize]);
-        } else {
-            self.byte(0);
-            self.pieces.extend_copied(&value.to_le_bytes());
-        }
+        let (bytes, length) = varint(value);
+        self.pieces.extend_copied(&bytes[..length]);
     }
 
     fn signed_varint(&mut self, value: i64) {
@@ -336,8 +344,8 @@ impl<'b, 'a> Writer<'b, 'a> {
             out.varint(u64::from(self.numbering.attribute(id)));
         }
         if let Some(span) = operation.properties {
-            let blob = self.property_blob(operation, span);
-            out.varint(properties.number(&blob));
+            self.property_blob(operation, span, &mut properties.next);
+            out.varint(properties.number());
         }
         if operation.results.len > 0 {
             out.varint(u64::from(operation.results.len));
@@ -361,18 +369,19 @@ impl<'b, 'a> Writer<'b, 'a> {
     }
 
     /// An operation's inherent attributes as references, in the order of its row.
-    fn property_blob(&self, operation: &Operation, span: Span) -> Vec<u8> {
+    fn property_blob(&self, operation: &Operation, span: Span, blob: &mut Vec<u8>) {
         let row = self.bytecode.tables.op_row(operation.name);
-        let mut blob = Emitter::default();
+        blob.clear();
         for (position, value) in self.bytecode.tree.properties[span.range()].iter().enumerate() {
             let is_optional = row.is_some_and(|row| row.properties[position].ends_with('?'));
-            match (value, is_optional) {
-                (Some(id), true) => blob.varint_with_flag(u64::from(self.numbering.attribute(*id)), true),
-                (Some(id), false) => blob.varint(u64::from(self.numbering.attribute(*id))),
-                (None, _) => blob.varint(0),
-            }
+            let number = value.map(|id| u64::from(self.numbering.attribute(id)));
+            let (bytes, length) = varint(match (number, is_optional) {
+                (Some(number), true) => number << 1 | 1,
+                (Some(number), false) => number,
+                (None, _) => 0,
+            });
+            blob.extend(&bytes[..length]);
         }
-        blob.pieces.to_vec()
     }
 
     fn block(&mut self, block: &Block, out: &mut Emitter<'a>) {
@@ -505,13 +514,15 @@ fn write_orders(orders: &[(u32, &[u32])], values: Span, out: &mut Emitter<'_>) {
 /// Property blobs, each stored once.
 #[derive(Default)]
 struct Properties {
-    blobs: indexmap::IndexSet<Vec<u8>>,
+    blobs: indexmap::IndexSet<Vec<u8>, FxBuildHasher>,
+    /// The one that is to be numbered; kept, so that not each is allocated.
+    next: Vec<u8>,
 }
 
 impl Properties {
-    fn number(&mut self, blob: &[u8]) -> u64 {
-        let known = self.blobs.get_index_of(blob);
-        known.unwrap_or_else(|| self.blobs.insert_full(blob.to_vec()).0) as u64
+    fn number(&mut self) -> u64 {
+        let known = self.blobs.get_index_of(&self.next[..]);
+        known.unwrap_or_else(|| self.blobs.insert_full(self.next.clone()).0) as u64
     }
 
     fn section<'a>(&self) -> Emitter<'a> {

@@ -11,7 +11,8 @@ use crate::error::{Error, Result};
 /// Turns a program into bytecode. `from` is the bytecode it was imported from: its version, its producer and its resources stay.
 pub fn export<'a>(program: &Program<'_, 'a>, from: &Bytecode<'a>) -> Result<Bytecode<'a>> {
     let session = program.session;
-    let mut exporter = Exporter { session, tree: OpTree::default(), values: FxHashMap::default(), rows: FxHashMap::default() };
+    let mut exporter =
+        Exporter { session, tree: OpTree::default(), values: FxHashMap::default(), rows: FxHashMap::default(), attributes: Vec::new() };
     exporter.tree.operations.reserve(from.tree.operations.len());
     exporter.module(program.module)?;
     let mut tree = exporter.tree;
@@ -33,6 +34,8 @@ struct Exporter<'s, 'a> {
     values: FxHashMap<Value<'s>, ValueId>,
     /// Names in MLIR → names in the tables, with what is known of them.
     rows: FxHashMap<super::Name<'s>, (OpNameId, Option<&'static OpRow>)>,
+    /// Those of one operation, by name; kept for the next.
+    attributes: Vec<(&'s [u8], AttributeId)>,
 }
 
 /// A block whose operations are under way. When they are done, its region's next block comes, then the operation's next region.
@@ -152,11 +155,11 @@ impl<'s, 'a> Exporter<'s, 'a> {
     fn other(&mut self, operation: Op<'s>) -> Result<Encoded> {
         let name = operation.name();
         let (id, row) = self.row(name)?;
-        let mut attributes = Vec::new();
+        self.attributes.clear();
         for (name, value) in operation.attributes() {
-            attributes.push((name.as_bytes(), self.session.attribute_id(value)?));
+            self.attributes.push((name.as_bytes(), self.session.attribute_id(value)?));
         }
-        self.encode(id, row, attributes, operation)
+        self.encode(id, row, operation)
     }
 
     /// `func.func` → `func_v1`.
@@ -205,14 +208,15 @@ impl<'s, 'a> Exporter<'s, 'a> {
     /// An operation under another name, with inherent attributes of its own in place of those in `own`.
     fn named(&mut self, operation: Op<'s>, name: &str, inherent: &[(&'static str, AttributeId)], own: &[&str]) -> Result<Encoded> {
         let (id, row) = self.row(self.session.factory().name(name.as_bytes()))?;
-        let mut attributes: Vec<(&[u8], AttributeId)> = inherent.iter().map(|(name, value)| (name.as_bytes(), *value)).collect();
+        self.attributes.clear();
+        self.attributes.extend(inherent.iter().map(|(name, value)| (name.as_bytes(), *value)));
         for (name, value) in operation.attributes() {
             if !own.contains(&name.as_str()) {
-                attributes.push((name.as_bytes(), self.session.attribute_id(value)?));
+                self.attributes.push((name.as_bytes(), self.session.attribute_id(value)?));
             }
         }
-        attributes.sort_by_key(|(name, _)| *name);
-        self.encode(id, row, attributes, operation)
+        self.attributes.sort_by_key(|(name, _)| *name);
+        self.encode(id, row, operation)
     }
 
     fn row(&mut self, name: super::Name<'s>) -> Result<(OpNameId, Option<&'static OpRow>)> {
@@ -225,42 +229,36 @@ impl<'s, 'a> Exporter<'s, 'a> {
         Ok((id, row))
     }
 
-    /// Parts attributes, sorted by name, into inherent and discardable ones, as the version of the bytecode wants them.
-    fn encode(
-        &mut self,
-        name: OpNameId,
-        row: Option<&'static OpRow>,
-        mut attributes: Vec<(&[u8], AttributeId)>,
-        operation: Op<'s>,
-    ) -> Result<Encoded> {
+    /// Parts the attributes, sorted by name, into inherent and discardable ones, as the version of the bytecode wants them.
+    fn encode(&mut self, name: OpNameId, row: Option<&'static OpRow>, operation: Op<'s>) -> Result<Encoded> {
         let mut properties = None;
         let row = row.filter(|row| self.session.version >= 5 && !row.properties.is_empty());
         if let Some(row) = row {
             let start = self.tree.properties.len();
-            // Both lists ascend, so one look at each suffices.
-            let mut discardable = Vec::new();
-            let mut given = attributes.drain(..).peekable();
+            // Both lists ascend, so one look at each suffices. What is discardable moves to the front.
+            let (mut next, mut discardable) = (0, 0);
             for property in row.properties {
                 let wanted = property.trim_end_matches('?').as_bytes();
-                while let Some(other) = given.next_if(|(name, _)| *name < wanted) {
-                    discardable.push(other);
+                while self.attributes.get(next).is_some_and(|(name, _)| *name < wanted) {
+                    self.attributes.swap(next, discardable);
+                    (next, discardable) = (next + 1, discardable + 1);
                 }
-                let value = given.next_if(|(name, _)| *name == wanted).map(|(_, value)| value);
+                let value = self.attributes.get(next).filter(|(name, _)| *name == wanted).map(|(_, value)| *value);
                 if value.is_none() && !property.ends_with('?') {
                     let place = self.session.place(operation);
                     return Err(Error::bug(format!("`{}` at {place} lost its `{property}`", operation.name_str())));
                 }
+                next += usize::from(value.is_some());
                 self.tree.properties.push(value);
             }
-            discardable.extend(given);
+            self.attributes.drain(discardable..next);
             properties = Some(Span::new(start, row.properties.len()));
-            attributes = discardable;
         }
-        if attributes.is_empty() {
+        if self.attributes.is_empty() {
             return Ok((name, None, properties));
         }
-        let mut fields: Vec<Field<'a>> = vec![Field::Count(attributes.len() as u32)];
-        for (name, value) in attributes {
+        let mut fields: Vec<Field<'a>> = vec![Field::Count(self.attributes.len() as u32)];
+        for &(name, value) in &self.attributes {
             let key = self.session.add_attribute(Entry::new(
                 dialect::BUILTIN,
                 code::builtin::STRING,

@@ -19,6 +19,12 @@ pub fn signature<'s>(function: Op<'s>) -> Result<(Vec<Type<'s>>, Vec<Type<'s>>)>
     types.ok_or_else(|| Error::bug("a function without a function type"))
 }
 
+/// The type of a function, which is a function type.
+pub fn function_type<'s>(function: Op<'s>) -> Result<Type<'s>> {
+    let of = function.attribute("function_type").and_then(|attribute| attribute.as_type()).filter(|of| of.is_function());
+    of.ok_or_else(|| Error::bug("a function without a function type"))
+}
+
 /// How many inputs and results a function has by its type.
 pub fn arity(function: Op<'_>) -> Result<(usize, usize)> {
     let of = function.attribute("function_type").and_then(|attribute| attribute.as_type());

@@ -23,6 +23,7 @@ pub fn import<'s, 'a>(session: &'s Session<'a>, bytecode: &Bytecode<'a>) -> Resu
         values: vec![None; tree.value_types.len()],
         operands: Vec::new(),
         results: Vec::new(),
+        attributes: Vec::new(),
         function_types: FxHashMap::default(),
         kinds: vec![None; bytecode.tables.op_name_count()],
     };
@@ -57,9 +58,10 @@ struct Importer<'s, 'b, 'a> {
     session: &'s Session<'a>,
     bytecode: &'b Bytecode<'a>,
     values: Vec<Option<Value<'s>>>,
-    /// The operands and the types of the results of one operation, kept for the next.
+    /// The operands, the types of the results and the attributes of one operation, kept for the next.
     operands: Vec<Value<'s>>,
     results: Vec<Type<'s>>,
+    attributes: Attributes<'s>,
     /// Types of functions; many functions may share one long type.
     function_types: FxHashMap<AttributeId, Type<'s>>,
     /// What becomes of operations, by the table's names.
@@ -102,17 +104,22 @@ impl<'s, 'a> Importer<'s, '_, 'a> {
         let mut results = std::mem::take(&mut self.results);
         results.clear();
         results.extend(operation.results.range().map(|value| session.r#type(tree.value_types[value])));
-        let (name, attributes) = match &kind.op {
-            OpKind::Function => ("func.func", self.function_attributes(operation, &kind)?),
+        let name = match &kind.op {
+            OpKind::Function => "func.func",
             // MLIR takes an operation that it does not know for a possible symbol table if it has one region, and then finds no callee from inside.
-            OpKind::Call if !is_in_one_region(parent) => ("func.call", self.call_attributes(operation, &kind)?),
-            OpKind::Call => ("vhlo.call_v1", self.attributes(operation, &kind, &[])?),
-            OpKind::Return if parent.is_some_and(|parent| parent.is("func.func")) => {
-                ("func.return", self.attributes(operation, &kind, &[])?)
-            }
-            OpKind::Return => ("vhlo.return_v1", self.attributes(operation, &kind, &[])?),
-            OpKind::Other(name) => (&name[..], self.attributes(operation, &kind, &[])?),
+            OpKind::Call if !is_in_one_region(parent) => "func.call",
+            OpKind::Call => "vhlo.call_v1",
+            OpKind::Return if parent.is_some_and(|parent| parent.is("func.func")) => "func.return",
+            OpKind::Return => "vhlo.return_v1",
+            OpKind::Other(name) => name,
         };
+        let mut attributes = std::mem::take(&mut self.attributes);
+        attributes.clear();
+        match name {
+            "func.func" => self.function_attributes(operation, &kind, &mut attributes)?,
+            "func.call" => self.call_attributes(operation, &kind, &mut attributes)?,
+            _ => self.attributes(operation, &kind, &[], &mut attributes)?,
+        }
         let spec = OpSpec {
             name: name.as_bytes(),
             location: session.location(operation.location),
@@ -125,7 +132,7 @@ impl<'s, 'a> Importer<'s, '_, 'a> {
         if let OpKind::Other(_) = kind.op {
             session.know_op_name(made.name(), operation.name);
         }
-        (self.operands, self.results) = (operands, results);
+        (self.operands, self.results, self.attributes) = (operands, results, attributes);
         for (value, result) in operation.results.range().zip(made.results()) {
             self.values[value] = Some(result);
         }
@@ -176,10 +183,9 @@ impl<'s, 'a> Importer<'s, '_, 'a> {
         Ok(())
     }
 
-    /// All attributes but the inherent ones named in `except`.
-    fn attributes(&self, operation: &Operation, kind: &Kind<'s>, except: &[&str]) -> Result<Attributes<'s>> {
+    /// Adds all attributes but the inherent ones named in `except`.
+    fn attributes(&self, operation: &Operation, kind: &Kind<'s>, except: &[&str], attributes: &mut Attributes<'s>) -> Result<()> {
         let tables = &self.bytecode.tables;
-        let mut attributes = Attributes::new();
         if let Some(span) = operation.properties {
             for (name, value) in kind.properties.iter().zip(&self.bytecode.tree.properties[span.range()]) {
                 let is_own = !except.is_empty() && except.contains(&name.as_str());
@@ -189,7 +195,7 @@ impl<'s, 'a> Importer<'s, '_, 'a> {
             }
         }
         let inherent = attributes.len();
-        let Some(dictionary) = operation.attributes else { return Ok(attributes) };
+        let Some(dictionary) = operation.attributes else { return Ok(()) };
         let items: Vec<_> =
             tables.dictionary(dictionary).ok_or_else(|| self.refuse(operation, "attributes that are no dictionary"))?.collect();
         for (name, value) in items {
@@ -202,14 +208,14 @@ impl<'s, 'a> Importer<'s, '_, 'a> {
             }
             attributes.push((name, self.session.attribute(value)));
         }
-        Ok(attributes)
+        Ok(())
     }
 
     /// `func_v1` → `func.func`.
-    fn function_attributes(&mut self, operation: &Operation, kind: &Kind<'s>) -> Result<Attributes<'s>> {
+    fn function_attributes(&mut self, operation: &Operation, kind: &Kind<'s>, attributes: &mut Attributes<'s>) -> Result<()> {
         const INHERENT: [&str; 5] = ["arg_attrs", "function_type", "res_attrs", "sym_name", "sym_visibility"];
         let factory = self.session.factory();
-        let mut attributes = self.attributes(operation, kind, &INHERENT)?;
+        self.attributes(operation, kind, &INHERENT, attributes)?;
         let mut set = |name: &str, value| attributes.push((factory.name(name.as_bytes()), value));
         set("sym_name", factory.string(self.string(operation, "sym_name")?));
         match self.string(operation, "sym_visibility")? {
@@ -232,7 +238,7 @@ impl<'s, 'a> Importer<'s, '_, 'a> {
                 set(name, factory.array(&dictionaries));
             }
         }
-        Ok(attributes)
+        Ok(())
     }
 
     fn function_type(&mut self, operation: &Operation) -> Result<Type<'s>> {
@@ -256,11 +262,11 @@ impl<'s, 'a> Importer<'s, '_, 'a> {
     }
 
     /// `call_v1` → `func.call`.
-    fn call_attributes(&self, operation: &Operation, kind: &Kind<'s>) -> Result<Attributes<'s>> {
+    fn call_attributes(&self, operation: &Operation, kind: &Kind<'s>, attributes: &mut Attributes<'s>) -> Result<()> {
         let factory = self.session.factory();
-        let mut attributes = self.attributes(operation, kind, &["callee"])?;
+        self.attributes(operation, kind, &["callee"], attributes)?;
         attributes.push((factory.name(b"callee"), factory.flat_symbol(self.string(operation, "callee")?)));
-        Ok(attributes)
+        Ok(())
     }
 
     fn inherent(&self, operation: &Operation, name: &str) -> Result<AttributeId> {

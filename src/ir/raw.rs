@@ -353,14 +353,24 @@ impl<'s> Type<'s> {
 
     /// The inputs and results of a function type.
     pub fn as_function(self) -> Option<(Vec<Type<'s>>, Vec<Type<'s>>)> {
-        unsafe {
-            mlirTypeIsAFunction(self.raw).then(|| {
-                let inputs = (0..mlirFunctionTypeGetNumInputs(self.raw)).map(|index| Type::new(mlirFunctionTypeGetInput(self.raw, index)));
-                let results =
-                    (0..mlirFunctionTypeGetNumResults(self.raw)).map(|index| Type::new(mlirFunctionTypeGetResult(self.raw, index)));
-                (inputs.collect(), results.collect())
-            })
-        }
+        self.is_function().then(|| (self.function_inputs().collect(), self.function_results().collect()))
+    }
+
+    /// Whether this is a function type.
+    pub fn is_function(self) -> bool {
+        unsafe { mlirTypeIsAFunction(self.raw) }
+    }
+
+    /// What a function type takes; nothing for other types.
+    pub fn function_inputs(self) -> impl Iterator<Item = Type<'s>> {
+        let count = if self.is_function() { unsafe { mlirFunctionTypeGetNumInputs(self.raw) } } else { 0 };
+        (0..count).map(move |index| Type::new(unsafe { mlirFunctionTypeGetInput(self.raw, index) }))
+    }
+
+    /// What a function type returns; nothing for other types.
+    pub fn function_results(self) -> impl Iterator<Item = Type<'s>> {
+        let count = if self.is_function() { unsafe { mlirFunctionTypeGetNumResults(self.raw) } } else { 0 };
+        (0..count).map(move |index| Type::new(unsafe { mlirFunctionTypeGetResult(self.raw, index) }))
     }
 }
 
@@ -396,7 +406,6 @@ pub struct OpSpec<'s, 'p> {
 impl<'s> OpSpec<'s, '_> {
     /// Makes the operation, outside any block. `None` if MLIR refuses, with a diagnostic.
     pub fn create(&self) -> Option<Op<'s>> {
-        let attributes = named(self.attributes);
         unsafe {
             let mut state = mlirOperationStateGet(string_ref(self.name), self.location.as_location());
             if !self.operands.is_empty() {
@@ -406,8 +415,13 @@ impl<'s> OpSpec<'s, '_> {
             if !self.results.is_empty() {
                 mlirOperationStateAddResults(&raw mut state, self.results.len() as isize, self.results.as_ptr().cast());
             }
-            if !attributes.is_empty() {
-                mlirOperationStateAddAttributes(&raw mut state, attributes.len() as isize, attributes.as_ptr());
+            // Few operations have more, and a vector for each would be allocated and freed.
+            for chunk in self.attributes.chunks(8) {
+                let mut some = [mlirNamedAttributeGet(chunk[0].0.raw, chunk[0].1.raw); 8];
+                for (into, (name, attribute)) in some.iter_mut().zip(chunk) {
+                    *into = mlirNamedAttributeGet(name.raw, attribute.raw);
+                }
+                mlirOperationStateAddAttributes(&raw mut state, chunk.len() as isize, some.as_ptr());
             }
             if self.regions > 0 {
                 let regions: Vec<_> = (0..self.regions).map(|_| mlirRegionCreate()).collect();

@@ -6,7 +6,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::calls::References;
-use super::{Block, Definition, Op, Program, Type, Value, callee_of, functions, is_call, symbol_name};
+use super::{Block, Definition, Op, Program, Value, callee_of, functions, is_call, symbol_name};
 use crate::bytecode::OpRow;
 use crate::error::{Error, Result};
 
@@ -163,8 +163,7 @@ impl<'s> Verifier<'_, 's, '_> {
         if returned(body).count() != results {
             return Err(self.broken(operation, "has a body that does not return its results"));
         }
-        let (inputs, results) = functions::signature(operation)?;
-        if types(body.arguments()) != inputs || types(returned(body)) != results {
+        if !fits(operation, body.arguments(), returned(body))? {
             return Err(self.broken(operation, "has a body of other types than its own"));
         }
         Ok(())
@@ -184,8 +183,7 @@ impl<'s> Verifier<'_, 's, '_> {
         if functions::arity(function)? != (operation.operand_count(), operation.result_count()) {
             return Err(self.broken(operation, &format!("does not fit the type of `{}`", String::from_utf8_lossy(&callee))));
         }
-        let (inputs, results) = functions::signature(function)?;
-        if types(operation.operands()) != inputs || types(operation.results()) != results {
+        if !fits(function, operation.operands(), operation.results())? {
             return Err(self.broken(operation, &format!("does not fit the type of `{}`", String::from_utf8_lossy(&callee))));
         }
         Ok(())
@@ -195,9 +193,8 @@ impl<'s> Verifier<'_, 's, '_> {
         if operation.operand_count() != 1 || operation.region_count() == 0 {
             return Err(self.broken(operation, "has no index or no branches"));
         }
-        let results = types(operation.results());
         for block in operation.regions().filter_map(|region| region.first_block()) {
-            if block.argument_count() > 0 || types(returned(block)) != results {
+            if block.argument_count() > 0 || !are_alike(returned(block), operation.results()) {
                 return Err(self.broken(operation, "has a branch that does not return its results"));
             }
         }
@@ -205,11 +202,12 @@ impl<'s> Verifier<'_, 's, '_> {
     }
 
     fn r#loop(&self, operation: Op<'s>) -> Result<()> {
-        let carried = types(operation.operands());
+        let carried = || operation.operands();
         let blocks: Vec<_> = operation.regions().filter_map(|region| region.first_block()).collect();
-        let takes_carried = blocks.iter().all(|block| types(block.arguments()) == carried);
+        let takes_carried = blocks.iter().all(|block| are_alike(block.arguments(), carried()));
         let [condition, body] = blocks[..] else { return Err(self.broken(operation, "has no condition or no body")) };
-        if !takes_carried || types(operation.results()) != carried || types(returned(body)) != carried || returned(condition).count() != 1 {
+        let gives_carried = are_alike(operation.results(), carried()) && are_alike(returned(body), carried());
+        if !takes_carried || !gives_carried || returned(condition).count() != 1 {
             return Err(self.broken(operation, "does not carry the same types everywhere"));
         }
         Ok(())
@@ -237,11 +235,18 @@ fn is_isolated(operation: Op<'_>) -> bool {
     matches!(operation.name_str(), "builtin.module" | "func.func" | "sdy.manual_computation" | "sdy.named_computation")
 }
 
-fn types<'s>(values: impl Iterator<Item = Value<'s>>) -> Vec<Type<'s>> {
-    values.map(Value::r#type).collect()
+/// Whether values have the same types.
+fn are_alike<'s>(some: impl Iterator<Item = Value<'s>>, others: impl Iterator<Item = Value<'s>>) -> bool {
+    some.map(Value::r#type).eq(others.map(Value::r#type))
+}
+
+/// Whether values have the types that a function takes and returns.
+fn fits<'s>(function: Op<'s>, inputs: impl Iterator<Item = Value<'s>>, results: impl Iterator<Item = Value<'s>>) -> Result<bool> {
+    let of = functions::function_type(function)?;
+    Ok(of.function_inputs().eq(inputs.map(Value::r#type)) && of.function_results().eq(results.map(Value::r#type)))
 }
 
 /// What a block returns.
-fn returned(block: Block<'_>) -> impl Iterator<Item = Value<'_>> {
-    block.last().into_iter().flat_map(|terminator| terminator.operands().collect::<Vec<_>>())
+fn returned<'s>(block: Block<'s>) -> impl Iterator<Item = Value<'s>> {
+    block.last().into_iter().flat_map(Op::operands)
 }
