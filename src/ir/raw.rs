@@ -3,6 +3,8 @@
 //! A handle is a pointer that MLIR owns, valid while the session lives and the object is not erased. What the rest of the crate keeps to:
 //! it never uses a handle after [`Op::erase`] of that operation or of one around it, and it erases an operation only when nothing uses its results.
 
+#![allow(unsafe_code, reason = "MLIR's C interface; what each call needs is said beside it")]
+
 mod text;
 
 use std::ffi::c_char;
