@@ -2,7 +2,7 @@
 
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 
-.PHONY: help setup build demo test test-matrix wheel bless lint bench
+.PHONY: help setup build demo test test-matrix wheel bless lint bench mutate asan
 
 help:
 	@echo 'make setup       install what is missing (as root), make the Python environments'
@@ -13,6 +13,8 @@ help:
 	@echo 'make bless       rewrite the golden files; read the diff afterwards'
 	@echo 'make lint        format, clippy, rustdoc, and what else is installed'
 	@echo 'make bench       time and memory beside a Python script that does the same'
+	@echo 'make mutate      200,000 damaged inputs (or COUNT) through every verb; what JAX says of those that were accepted'
+	@echo 'make asan        the tests of the codec and of the way into MLIR and back, under AddressSanitizer'
 
 build:
 	@scripts/setup
@@ -53,3 +55,18 @@ lint:
 
 bench: build
 	@scripts/bench '$(TARGET)/release/jaxprism'
+
+COUNT ?= 200000
+
+mutate:
+	@scripts/setup
+	cargo build --profile checked --example mutate
+	'$(TARGET)/checked/examples/mutate' $(COUNT) --keep '$(TARGET)/mutate/failed' --accepted '$(TARGET)/mutate/accepted'
+	@python=$$(scripts/python-env | cut -d' ' -f2) && JAX_PLATFORMS=cpu "$$python" tests/jax/load_accepted.py '$(TARGET)/mutate/accepted' || \
+		echo 'JAX does not load all of them; CONTRIBUTING.md says which kinds are known'
+
+# In a folder of its own: everything is built anew. MLIR itself is not instrumented, and leaks are its own.
+asan:
+	@scripts/setup
+	ASAN_OPTIONS=detect_leaks=0 RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR='$(TARGET)/asan' \
+		cargo test --target x86_64-unknown-linux-gnu --lib --test roundtrip --test malformed --test text --test split --test fuzz

@@ -35,7 +35,7 @@ mod platform;
 mod read;
 mod refuse;
 #[rustfmt::skip]
-#[allow(clippy::all, missing_docs, dead_code, unused_imports, unsafe_op_in_unsafe_fn, mismatched_lifetime_syntaxes)]
+#[allow(clippy::all, clippy::unwrap_used, missing_docs, dead_code, unsafe_code, unused_imports, unsafe_op_in_unsafe_fn, mismatched_lifetime_syntaxes)]
 mod schema;
 mod sharding;
 #[cfg(test)]

@@ -2,6 +2,12 @@
 //!
 //! One road, in one direction: [`container`] → [`bytecode`] → [`ir`] → [`passes`] → [`ir`] → [`bytecode`] → [`container`]. [`split`](split()) walks it.
 
+// No input ends the process. A module that indexes by ids, which its reader or writer made and checked, says so at its top.
+#![cfg_attr(
+    not(test),
+    deny(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::todo, clippy::unreachable, clippy::unwrap_used)
+)]
+
 // The command line uses the library by its name, as other programs do.
 extern crate self as jaxprism;
 

@@ -56,22 +56,23 @@ impl<'a> Reader<'a> {
 
     /// Reads `length` bytes without copying them.
     pub fn bytes(&mut self, length: u64, what: &str) -> Result<&'a [u8]> {
-        if length > self.remaining() as u64 {
-            return Err(self.error(format!("{what} of {length} bytes, but {} bytes are left", self.remaining())));
-        }
-        let start = self.position;
-        self.position += length as usize;
-        Ok(&self.bytes[start..self.position])
+        let found = usize::try_from(length).ok().and_then(|length| self.rest().get(..length));
+        let found = found.ok_or_else(|| self.error(format!("{what} of {length} bytes, but {} bytes are left", self.remaining())))?;
+        self.position += found.len();
+        Ok(found)
     }
 
     /// Reads a NUL-terminated string, without its NUL.
     pub fn c_string(&mut self, what: &str) -> Result<&'a [u8]> {
-        let rest = &self.bytes[self.position..];
-        let Some(length) = rest.iter().position(|&byte| byte == 0) else {
-            return Err(self.error(format!("{what} has no end")));
-        };
-        self.position += length + 1;
-        Ok(&rest[..length])
+        let rest = self.rest();
+        let end = rest.iter().position(|&byte| byte == 0);
+        let text = end.and_then(|end| rest.get(..end)).ok_or_else(|| self.error(format!("{what} has no end")))?;
+        self.position += text.len() + 1;
+        Ok(text)
+    }
+
+    fn rest(&self) -> &'a [u8] {
+        self.bytes.get(self.position..).unwrap_or_default()
     }
 
     /// Splits off a cursor over the next `length` bytes.
@@ -88,9 +89,7 @@ impl<'a> Reader<'a> {
         }
         let extra = first.trailing_zeros();
         let rest = self.bytes(u64::from(extra), what)?;
-        let mut word = [0; 8];
-        word[..rest.len()].copy_from_slice(rest);
-        let high = u64::from_le_bytes(word);
+        let high = rest.iter().rev().fold(0, |high, byte| high << 8 | u64::from(*byte));
         Ok(if extra == 8 { high } else { (high << (7 - extra)) | u64::from(first) >> (extra + 1) })
     }
 

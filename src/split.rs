@@ -284,6 +284,7 @@ impl<'a> Level<'a> {
     fn read(level: usize, exported: &Exported<'a>, input: &'a [u8]) -> Result<Self> {
         let bytes = exported.module.as_borrowed().ok_or_else(|| Error::bug("a module that was read is one slice"))?;
         let bytecode = read_module(exported, level, input)?;
+        bytecode.check_loadable().map_err(|error| error.context(in_level(level, "nobody can load the module")))?;
         let (platforms, uses_global_constants) = (exported.platforms.clone(), exported.uses_global_constants);
         Ok(Self { level, platforms, uses_global_constants, bytes, bytecode })
     }

@@ -1,5 +1,7 @@
 //! Threads with a deep stack: MLIR, our verifier and the text of modules recurse over regions and attributes, whose depth the readers bound.
 
+#![allow(clippy::indexing_slicing, reason = "positions are those of a list that was made here, or were just looked for in it")]
+
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Mutex, PoisonError};

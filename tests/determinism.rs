@@ -8,8 +8,8 @@ use std::process::Command;
 
 use room::{Room, Run, export};
 
-/// Exports with everything in them that has an order: callbacks, nested programs, shardings, symbolic dimensions, several levels.
-const EXPORTS: [&str; 4] = ["callbacks.jax-0.12.0.1", "vjp.jax-0.12.0.1", "sharded.jax-0.12.0.1", "symbolic.jax-0.4.30"];
+/// Exports with everything in them that has an order: callbacks, nested programs, shardings, several levels.
+const EXPORTS: [&str; 3] = ["callbacks.jax-0.12.0.1", "vjp.jax-0.12.0.1", "sharded.jax-0.12.0.1"];
 
 /// What is run over each: the arguments behind the input.
 const RUNS: [&[&str]; 9] = [

@@ -6,99 +6,18 @@
 mod common;
 
 use std::io::Read;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use common::build::{Body, Builder, Op};
-use common::{Random, Sample, mutate_bytes, mutate_module, on_a_large_stack, samples, shipped, with_module};
+use common::hostile::{SMALL, bounded, check_error, check_error_with_offset, codec, container, mutant, mutated, whole};
+use common::{Random, Sample, samples, shipped, with_module};
 use jaxprism::bytecode::{Bytecode, Field, TypeId, code};
-use jaxprism::callbacks::Table;
-use jaxprism::passes::{Options, find};
-use jaxprism::pieces::Pieces;
-use jaxprism::split::rewrite;
-use jaxprism::{CheckOptions, Error, ErrorKind, Exported, SplitOptions, callbacks_of, check, inspect, split};
+use jaxprism::{Exported, SplitOptions, inspect, split};
 
-/// Nothing here is large: alone, a debug build takes less than two seconds for the slowest. A busy machine takes longer.
-const TOO_LONG: Duration = Duration::from_secs(20);
 /// No batch takes nearly as long.
 const MUCH_TOO_LONG: Duration = Duration::from_secs(60);
-
-/// Fails where an error is none that a user can do something with.
-fn check_error(name: &str, error: &Error) {
-    assert!(matches!(error.kind(), ErrorKind::Format | ErrorKind::Unsupported | ErrorKind::Refused), "{name}: {error:?}");
-}
-
-/// Fails where an error of the codec does not say where in the file it is.
-fn check_error_with_offset(name: &str, error: &Error, end: u64) {
-    check_error(name, error);
-    let offset = error.offset().unwrap_or_else(|| panic!("{name}: no offset in {error:?}"));
-    assert!(offset <= end, "{name}: {error:?} is behind the end at {end:#x}");
-}
-
-/// Reads a module and, where that goes well, writes it, and reads that again.
-fn codec(name: &str, bytes: &[u8]) {
-    const BASE: u64 = 0x1000;
-    let bytecode = match Bytecode::read(bytes, BASE) {
-        Ok(bytecode) => bytecode,
-        Err(error) => return check_error_with_offset(name, &error, BASE + bytes.len() as u64),
-    };
-    match bytecode.write() {
-        Ok(written) => {
-            let written = written.to_vec();
-            // What it takes is bounded by what came in: shared properties and dictionaries stay shared.
-            assert!(written.len() < 2 * bytes.len() + 1_000, "{name}: {} bytes became {}", bytes.len(), written.len());
-            let again = Bytecode::read(&written, 0).unwrap_or_else(|error| panic!("{name}: cannot read what was written: {error:?}"));
-            assert!(again.write().unwrap().to_vec() == written, "{name}: written anew, it is another file");
-        }
-        Err(error) => assert_eq!(error.kind(), ErrorKind::Unsupported, "{name}: {error:?}"),
-    }
-}
-
-/// Splits, inspects and checks a file; what comes out must be readable.
-fn whole(name: &str, bytes: &[u8]) {
-    let inspected = [inspect(bytes).err(), callbacks_of(bytes, &Table::default()).err(), check(bytes, &CheckOptions::default()).err()];
-    inspected.iter().flatten().for_each(|error| check_error(name, error));
-    if bytes.starts_with(jaxprism::bytecode::MAGIC) {
-        let through = on_a_large_stack(|| -> jaxprism::error::Result<Vec<u8>> {
-            Ok(rewrite(&Bytecode::read(bytes, 0)?, &[find("redact-paths").unwrap()], &Options::default())?.0.write()?.to_vec())
-        });
-        match through {
-            Ok(written) => drop(Bytecode::read(&written, 0).unwrap_or_else(|error| panic!("{name}: {error:?}"))),
-            Err(error) => check_error(name, &error),
-        }
-        return;
-    }
-    match split(bytes, &SplitOptions::default()) {
-        Ok(split) => {
-            for output in split.outputs.values() {
-                let written = output.to_vec();
-                let again = Exported::read(&written).unwrap_or_else(|error| panic!("{name}: cannot read what was written: {error:?}"));
-                for level in again.levels() {
-                    let module = level.module.as_borrowed().unwrap();
-                    Bytecode::read(module, 0).unwrap_or_else(|error| panic!("{name}: cannot read a module that was written: {error:?}"));
-                }
-            }
-        }
-        Err(error) => check_error(name, &error),
-    }
-}
-
-/// Calls `work`, and turns a panic or too long a time into a failure that names the input.
-fn bounded(name: &str, work: impl FnOnce()) -> Result<(), String> {
-    let start = Instant::now();
-    let result = catch_unwind(AssertUnwindSafe(work));
-    let took = start.elapsed();
-    match result {
-        Err(panic) => {
-            let message = panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
-            Err(format!("{name}: {}", message.unwrap_or_default()))
-        }
-        Ok(()) if took > TOO_LONG => Err(format!("{name}: took {took:?}")),
-        Ok(()) => Ok(()),
-    }
-}
 
 #[test]
 fn a_module_that_ends_early_is_refused_with_the_place() {
@@ -159,17 +78,7 @@ fn a_damaged_container_is_read_or_refused() {
             let old = bytes[place];
             bytes[place] ^= 1 << random.below(8);
             let name = format!("{}, byte {place:#x} is {:#04x}", sample.name, bytes[place]);
-            let check = || match Exported::read(&bytes) {
-                Ok(exported) => match exported.write() {
-                    Ok(written) => {
-                        let written = written.to_vec();
-                        assert!(Exported::read(&written).unwrap() == exported, "{name}: written, it is another export");
-                    }
-                    Err(error) => check_error(&name, &error),
-                },
-                Err(error) => check_error(&name, &error),
-            };
-            bounded(&name, check).unwrap();
+            bounded(&name, || container(&name, &bytes)).unwrap();
             bytes[place] = old;
         }
     }
@@ -184,70 +93,6 @@ fn hostile_files_are_refused() {
         }
         bounded(&sample.name, || codec(&sample.name, &sample.bytes)).unwrap();
     }
-}
-
-/// The exports that go into MLIR by the hundred: small ones, with everything that passes look at.
-const SMALL: [&str; 8] = [
-    "control.jax-0.12.0.1",
-    "control.jax-0.4.30",
-    "nested.jax-0.12.0.1",
-    "vjp.jax-0.10.2",
-    "symbolic.jax-0.12.0.1",
-    "sharded.jax-0.12.0.1",
-    "callbacks.jax-0.12.0.1",
-    "transfers.jax-0.12.0.1",
-];
-
-/// The files that are damaged.
-fn mutated() -> Vec<Sample> {
-    let is_small = |sample: &Sample| {
-        let is_shipped = sample.name.contains(".jax-");
-        SMALL.iter().any(|name| sample.name.starts_with(name)) || (!is_shipped && !sample.is_upstream() && sample.bytes.len() < 20_000)
-    };
-    samples().into_iter().filter(is_small).collect()
-}
-
-/// One damaged export; which one is told by the seed alone.
-fn mutant(samples: &[Sample], seed: u64) -> (String, Vec<u8>) {
-    let mut random = Random::new(seed);
-    let sample = &samples[random.below(samples.len())];
-    let name = format!("{}, mutant {seed}", sample.name);
-    if sample.is_hostile() || (sample.is_export() && random.one_in(8)) {
-        let mut bytes = sample.bytes.clone();
-        mutate_bytes(&mut bytes, &mut random);
-        return (name, bytes);
-    }
-    let modules = sample.modules();
-    let chosen = random.below(modules.len());
-    let (_, module, base) = &modules[chosen];
-    let bytes = match Bytecode::read(module, *base) {
-        Ok(mut bytecode) if !random.one_in(3) => {
-            mutate_module(&mut bytecode, &mut random);
-            match catch_unwind(AssertUnwindSafe(|| bytecode.write().map(|written| written.to_vec()))) {
-                Ok(Ok(bytes)) => bytes,
-                // Something that only a reader can rule out.
-                _ => module.to_vec(),
-            }
-        }
-        _ => {
-            let mut bytes = module.to_vec();
-            mutate_bytes(&mut bytes, &mut random);
-            bytes
-        }
-    };
-    if !sample.is_export() {
-        return (name, bytes);
-    }
-    let mut exported = Exported::read(&sample.bytes).unwrap();
-    let replace = |level: usize, exported: &mut Exported<'_>| {
-        if level == chosen {
-            exported.module = Pieces::new();
-            exported.module.extend_copied(&bytes);
-        }
-        Ok(())
-    };
-    exported.for_each_level_mut(replace).unwrap();
-    (name, exported.write().unwrap().to_vec())
 }
 
 /// Keeps an input that something went wrong with, and tells where.
@@ -400,6 +245,28 @@ const PROGRAMS: &[(&str, Fate, Program)] = &[
         vec![b.function("main", &[(0, index)], &[float], vec![end])]
     }),
     ("a module without a body", Refused, |_| vec![]),
+    // jaxlib refuses the first three, and dies of the fourth.
+    ("a location that is a string", Refused, |b| {
+        let name = b.name("name");
+        b.locate(name);
+        main_with(b, |_, _| vec![])
+    }),
+    ("a location within which stands a string", Refused, |b| {
+        let name = b.name("name");
+        let location = b.builtin(code::builtin::LOC_NAME, vec![Field::Attribute(name), Field::Attribute(name)]);
+        b.locate(location);
+        main_with(b, |_, _| vec![])
+    }),
+    ("a value of an element's type", Refused, |b| {
+        let element = b.r#type(code::vhlo::I32_TYPE, vec![]);
+        main_with(b, |b, _| vec![b.op("after_all_v1", &[], &[(1, element)])])
+    }),
+    ("an accuracy that is a string", Refused, |b| {
+        main_with(b, |b, index| {
+            let name = b.string("name");
+            vec![Op { properties: vec![Some(name)], ..b.op("tanh_v2", &[0], &[(1, index)]) }]
+        })
+    }),
     ("arithmetic at the edges", Split, |b| {
         main_with(b, |b, index| {
             let mut operations = vec![b.constant(i32::MIN, 1), b.constant(0, 2), b.constant(-1, 3)];
@@ -590,6 +457,24 @@ fn small_programs_stay_small() {
         failures.extend(try_batch(&path).err().map(|failure| format!("{name}: {failure}")));
     }
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+/// Alone, and by a user: each is an error with the place, within a second (more on a busy machine) and 200 MB of address space.
+#[cfg(target_os = "linux")]
+#[test]
+fn hostile_files_are_refused_with_the_place_soon_and_in_little_memory() {
+    let Some(root) = common::folder_of("JAXPRISM_SAMPLES") else { return };
+    let files = common::files_below(&root.join("hostile"), &["mlirbc", "jax_exported"]);
+    assert!(!files.is_empty());
+    for (path, verb) in files.iter().flat_map(|path| ["info", "callbacks", "print", "opt"].map(|verb| (path, verb))) {
+        let script = "ulimit -v 204800; exec \"$0\" \"$@\"";
+        let start = Instant::now();
+        let program = env!("CARGO_BIN_EXE_jaxprism");
+        let output = Command::new("sh").args(["-c", script, program, verb]).arg(path).stdin(Stdio::null()).output().unwrap();
+        let (took, said) = (start.elapsed(), String::from_utf8_lossy(&output.stderr).into_owned());
+        assert!(output.status.code() == Some(1) && said.contains(" (at offset 0x"), "{verb} {}: {}: {said}", path.display(), output.status);
+        assert!(took < Duration::from_secs(10), "{verb} {}: {took:?}", path.display());
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! What the encoding allows and the format forbids: shapes, element data, kinds of types. MLIR's C++ reader leaves these unchecked.
 
+#![allow(clippy::indexing_slicing, reason = "positions are those of a list that was made here, or were just looked for in it")]
+
 use super::tables::{AttributeId, Code, Entry, Field, Kind, OpNameId, OpRow, Tables, TypeId, dialect, entry_row};
 use super::tree::{OpTree, Operation, Span};
 use super::{Bytecode, builtin, vhlo};
@@ -116,6 +118,55 @@ pub(super) fn entry(entry: &Entry<'_>, is_type: bool, tables: &Tables<'_>) -> Re
     Ok(())
 }
 
+/// Checks that builtin locations are made of locations and strings, and dictionaries have strings for keys. MLIR refuses the file otherwise.
+fn builtin_parts(entry: &Entry<'_>, tables: &Tables<'_>) -> Result<()> {
+    use builtin::code as b;
+    let (Code::Known(code), dialect::BUILTIN) = (entry.code, entry.dialect) else { return Ok(()) };
+    let parts: Vec<AttributeId> = entry.attributes().collect();
+    let (strings, locations) = match (code, &parts[..]) {
+        (b::LOC_NAME, [name, child]) => (std::slice::from_ref(name), std::slice::from_ref(child)),
+        (b::LOC_FILE | b::LOC_FILE_RANGE, [file, ..]) => (std::slice::from_ref(file), &[][..]),
+        (b::LOC_CALLSITE | b::LOC_FUSED, all) => (&[][..], all),
+        (b::LOC_FUSED_METADATA, [all @ .., _]) => (&[][..], all),
+        _ => (&[][..], &[][..]),
+    };
+    let is_string = |id: &AttributeId| {
+        let entry = tables.attribute(*id);
+        match entry.code {
+            Code::Known(code) => entry.dialect == dialect::BUILTIN && matches!(code, b::STRING | b::STRING_WITH_TYPE),
+            Code::Text | Code::Opaque => entry.dialect != dialect::VHLO,
+        }
+    };
+    if !strings.iter().all(is_string) {
+        return Err(Error::format("a location's name is no string"));
+    }
+    if code == b::DICTIONARY && !parts.iter().step_by(2).all(is_string) {
+        return Err(Error::format("a dictionary's key is no builtin string"));
+    }
+    if !locations.iter().all(|id| may_be_location(tables.attribute(*id))) {
+        return Err(Error::format("a location has a part that is none"));
+    }
+    Ok(())
+}
+
+/// Whether a value may be of a type: of VHLO's, what tensors are made of, and functions, are types of no value.
+pub(super) fn may_be_of_value(entry: &Entry<'_>) -> bool {
+    use vhlo::code as v;
+    let Code::Known(code) = entry.code else { return true };
+    let is_element = matches!(code, v::BOOL_TYPE..=v::UI64_TYPE | v::QUANTIZED_TYPE | v::F8E4M3FNUZ_TYPE..=v::F8E8M0FNU_TYPE);
+    entry.dialect != dialect::VHLO || !is_element
+}
+
+/// Whether MLIR may take an attribute for a location: a builtin one, or one that is not known here.
+pub(super) fn may_be_location(entry: &Entry<'_>) -> bool {
+    use builtin::code as b;
+    match (entry.dialect, entry.code) {
+        (dialect::BUILTIN, Code::Known(code)) => matches!(code, b::LOC_CALLSITE..=b::LOC_UNKNOWN | b::LOC_FILE_RANGE),
+        (dialect::VHLO | dialect::SDY, Code::Known(_)) | (dialect::VHLO, _) => false,
+        _ => true,
+    }
+}
+
 /// Checks that an entry has the fields that its row in the dialect's table wants.
 pub(super) fn fields(entry: &Entry<'_>, is_type: bool, tables: &Tables<'_>) -> Result<()> {
     let wrong = |what: &str| Error::format(format!("the fields are not those of {what}"));
@@ -210,6 +261,21 @@ impl Bytecode<'_> {
     pub(crate) fn check_operation(&self, of: &Operation) -> Result<()> {
         operation(self.version, &self.tables, &self.tree, of.name, (of.attributes, of.properties))
     }
+
+    /// Checks what MLIR refuses to read beyond the encoding: locations that are none, and values of types that have none. Such a module can be looked at,
+    /// but nobody can load what would be made of it.
+    pub(crate) fn check_loadable(&self) -> Result<()> {
+        (0..self.tables.attribute_count()).try_for_each(|id| builtin_parts(self.tables.attribute(AttributeId(id as u32)), &self.tables))?;
+        let all = self.tree.operations.iter().map(|operation| &operation.location).chain(&self.tree.argument_locations);
+        if !all.into_iter().all(|id| may_be_location(self.tables.attribute(*id))) {
+            return Err(Error::format("a location that is another attribute"));
+        }
+        let is_wrong = |id: &&TypeId| !may_be_of_value(self.tables.r#type(**id));
+        let Some(position) = self.tree.value_types.iter().position(|id| is_wrong(&id)) else { return Ok(()) };
+        let is_result = |operation: &&Operation| operation.results.range().contains(&position);
+        let of = self.tree.operations.iter().find(is_result).map_or_else(|| "a block".to_owned(), |of| format!("`{}`", self.op_name(of)));
+        Err(Error::format(format!("{of} has a value of a type that has no values")))
+    }
 }
 
 /// Checks that no chain of entries that name one another is too long.
@@ -264,14 +330,29 @@ pub(super) fn operation(
     if version >= 5 && properties.is_none() && tables.op_row(name).is_some_and(wants_properties) {
         return Err(Error::format(format!("the properties of a `{}` are missing", tables.op_name_text(name))));
     }
+    let inherent = |wanted: &str| match properties {
+        Some(span) => {
+            let position = tables.op_row(name)?.properties.iter().position(|property| property.trim_end_matches('?') == wanted)?;
+            tree.properties.get(span.start as usize + position).copied().flatten()
+        }
+        None => tables.dictionary(attributes?)?.find(|(key, _)| *key == wanted.as_bytes()).map(|(_, value)| value),
+    };
     let op_name = tables.op_name(name);
-    if op_name.dialect != dialect::VHLO || &*op_name.name != b"constant_v1" {
+    if op_name.dialect != dialect::VHLO {
         return Ok(());
     }
-    let value = match properties {
-        Some(span) => tree.properties.get(span.start as usize).copied().flatten(),
-        None => attributes.and_then(|id| tables.dictionary(id)?.find(|(key, _)| *key == b"value").map(|(_, value)| value)),
+    // Of all properties the one that StableHLO does not check: it ends the process.
+    let is_accuracy = |entry: &Entry<'_>| {
+        let is_mode = |id| tables.attribute(id).is(dialect::VHLO, vhlo::code::RESULT_ACCURACY_MODE);
+        entry.code == Code::Text || entry.is(dialect::VHLO, vhlo::code::RESULT_ACCURACY) && entry.attributes().all(is_mode)
     };
+    if inherent("result_accuracy").is_some_and(|id| !is_accuracy(tables.attribute(id))) {
+        return Err(Error::format(format!("the `result_accuracy` of a `{}` is something else", tables.op_name_text(name))));
+    }
+    if &*op_name.name != b"constant_v1" {
+        return Ok(());
+    }
+    let value = inherent("value");
     let value = value.map(|id| tables.attribute(id));
     if !value.is_some_and(|value| value.code == Code::Text || value.is(dialect::VHLO, vhlo::code::TENSOR)) {
         return Err(Error::format("the value of a `vhlo.constant_v1` is no tensor"));

@@ -3,6 +3,11 @@
 //! The order is decided by how often a thing is used and when it is first seen, in a walk that takes the regions last in, first out. The rules, and
 //! how each was found to matter, are in `docs/format.md`.
 
+#![allow(
+    clippy::indexing_slicing,
+    reason = "ids and spans are those of the tree and tables at hand, which were checked when they were made"
+)]
+
 use std::collections::HashMap;
 
 use super::tables::{AttributeId, DialectId, Entry, Field, OpNameId, TypeId, dialect};

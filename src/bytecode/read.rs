@@ -1,5 +1,7 @@
 //! Bytes → [`Bytecode`]. Sections, then the tables, then the operations; nothing recurses over the input.
 
+#![allow(clippy::indexing_slicing, reason = "an index is checked against its table as it is read")]
+
 mod code;
 mod entries;
 

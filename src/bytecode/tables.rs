@@ -1,5 +1,11 @@
 //! The tables of a module: dialects, operation names, attributes and types. Equal entries are one entry, as in MLIR's context.
 
+#![allow(
+    clippy::indexing_slicing,
+    reason = "ids and spans are those of the tree and tables at hand, which were checked when they were made"
+)]
+#![allow(clippy::expect_used, reason = "an id comes from the table")]
+
 use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 

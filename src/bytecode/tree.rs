@@ -1,5 +1,10 @@
 //! The operations of a module in one flat tree: in textual order, each operation followed by everything inside it.
 
+#![allow(
+    clippy::indexing_slicing,
+    reason = "ids and spans are those of the tree and tables at hand, which were checked when they were made"
+)]
+
 use super::tables::{AttributeId, OpNameId, TypeId, id};
 
 id!(

@@ -19,6 +19,8 @@ pub mod code {
     pub const STRING: u8 = 14;
     pub const TENSOR: u8 = 15;
     pub const TYPE: u8 = 17;
+    pub const RESULT_ACCURACY_MODE: u8 = 19;
+    pub const RESULT_ACCURACY: u8 = 20;
     pub const REPLICA_GROUP_MESH_AXES: u8 = 23;
 
     pub const BOOL_TYPE: u8 = 0;
@@ -46,6 +48,8 @@ pub mod code {
     pub const I2_TYPE: u8 = 31;
     pub const UI2_TYPE: u8 = 32;
     pub const NONE_TYPE: u8 = 33;
+    pub const F8E4M3FNUZ_TYPE: u8 = 27;
+    pub const F8E8M0FNU_TYPE: u8 = 40;
 }
 
 const fn row(code: u8, name: &'static str, fields: &'static [Kind]) -> EntryRow {

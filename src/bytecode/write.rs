@@ -1,5 +1,11 @@
 //! [`Bytecode`] → bytes, canonical: see [`super::number`].
 
+#![allow(
+    clippy::indexing_slicing,
+    reason = "ids and spans are those of the tree and tables at hand, which were checked when they were made"
+)]
+#![allow(clippy::expect_used, reason = "sections are opened and closed in pairs")]
+
 use rustc_hash::FxBuildHasher;
 
 use super::number::{Numbering, Strings, hash_map_order, is_unknown_location};

@@ -25,6 +25,8 @@
 //!
 //! A target is a typed FFI handler that takes the number of the callback in `mhlo.backend_config = {index = N : ui64}`, as JAX's own do.
 
+#![allow(clippy::expect_used, reason = "the file is part of the program")]
+
 use std::sync::LazyLock;
 
 use indexmap::IndexMap;

@@ -3,6 +3,8 @@
 //! The names are facts, kept as data in `targets.json`. Those that JAX guarantees to be stable are the ones it lists in 0.12; retired ones
 //! are those it listed in some version from 0.4.38 on, and lists no more.
 
+#![allow(clippy::expect_used, reason = "the file is part of the program")]
+
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 

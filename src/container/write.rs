@@ -1,6 +1,8 @@
 //! [`Exported`] to bytes. The modules are by far the largest part, so they never pass through the flatbuffer builder: it gets an empty vector for
 //! each, and the real ones follow behind its output, with the offsets in the tables pointed at them. Where a vector stands means nothing to a reader.
 
+#![allow(clippy::indexing_slicing, reason = "positions are those of a list that was made here, or were just looked for in it")]
+
 use std::borrow::Cow;
 
 use flatbuffers::{FlatBufferBuilder, ForwardsUOffset, Push, Vector, WIPOffset};

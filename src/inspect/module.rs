@@ -1,5 +1,10 @@
 //! What a module holds, by counting.
 
+#![allow(
+    clippy::indexing_slicing,
+    reason = "ids and spans are those of the tree and tables at hand, which were checked when they were made"
+)]
+
 use std::collections::HashSet;
 
 use indexmap::IndexMap;

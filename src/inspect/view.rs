@@ -1,5 +1,10 @@
 //! A module with what inspecting it looks up again and again: kinds of operations, functions by name, and where calls and custom calls stand.
 
+#![allow(
+    clippy::indexing_slicing,
+    reason = "ids and spans are those of the tree and tables at hand, which were checked when they were made"
+)]
+
 use std::collections::HashMap;
 
 use crate::bytecode::{AttributeId, Block, Bytecode, OpNameId, Operation, Region, ValueId, code, dialect};

@@ -1,5 +1,7 @@
 //! Who names whom: functions, meshes, and the symbols that operations and attributes refer to.
 
+#![allow(clippy::indexing_slicing, reason = "positions are those of a list that was made here, or were just looked for in it")]
+
 use indexmap::IndexMap;
 use petgraph::graph::{DiGraph, NodeIndex};
 use rustc_hash::{FxHashMap, FxHashSet};

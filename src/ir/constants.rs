@@ -1,5 +1,7 @@
 //! Integers in tensors: their types, the constants that hold one, and how they are made.
 
+#![allow(clippy::indexing_slicing, reason = "positions are those of a list that was made here, or were just looked for in it")]
+
 use super::{Attribute, Definition, Op, OpSpec, Session, Type, Value};
 use crate::bytecode::{Bytes, Code, Entry, Field, TypeId, code, dialect};
 

@@ -1,5 +1,10 @@
 //! Entries of the tables as attributes, types and locations of MLIR, and back.
 
+#![allow(
+    clippy::indexing_slicing,
+    reason = "ids and spans are those of the tree and tables at hand, which were checked when they were made"
+)]
+
 use std::cell::RefMut;
 
 use rustc_hash::FxHashMap;

@@ -1,5 +1,10 @@
 //! Module → bytecode.
 
+#![allow(
+    clippy::indexing_slicing,
+    reason = "ids and spans are those of the tree and tables at hand, which were checked when they were made"
+)]
+
 use rustc_hash::FxHashMap;
 
 use super::{Block, Op, Program, Session, Value};

@@ -1,5 +1,10 @@
 //! Bytecode → module.
 
+#![allow(
+    clippy::indexing_slicing,
+    reason = "ids and spans are those of the tree and tables at hand, which were checked when they were made"
+)]
+
 use std::rc::Rc;
 
 use rustc_hash::FxHashMap;

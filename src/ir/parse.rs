@@ -1,5 +1,10 @@
 //! Text → bytecode: MLIR's own parser reads the operations, [`super::assembly`] the attributes and types that MLIR does not know.
 
+#![allow(
+    clippy::indexing_slicing,
+    reason = "ids and spans are those of the tree and tables at hand, which were checked when they were made"
+)]
+
 mod scan;
 
 use super::entries::OWN_DIALECT;

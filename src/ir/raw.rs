@@ -3,6 +3,8 @@
 //! A handle is a pointer that MLIR owns, valid while the session lives and the object is not erased. What the rest of the crate keeps to:
 //! it never uses a handle after [`Op::erase`] of that operation or of one around it, and it erases an operation only when nothing uses its results.
 
+#![allow(unsafe_code, reason = "MLIR's C interface; what each call needs is said beside it")]
+
 mod text;
 
 use std::ffi::c_char;
@@ -417,7 +419,7 @@ impl<'s> OpSpec<'s, '_> {
             }
             // Few operations have more, and a vector for each would be allocated and freed.
             for chunk in self.attributes.chunks(8) {
-                let mut some = [mlirNamedAttributeGet(chunk[0].0.raw, chunk[0].1.raw); 8];
+                let mut some: [MlirNamedAttribute; 8] = std::mem::zeroed();
                 for (into, (name, attribute)) in some.iter_mut().zip(chunk) {
                     *into = mlirNamedAttributeGet(name.raw, attribute.raw);
                 }

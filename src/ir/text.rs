@@ -5,6 +5,11 @@
 //!
 //! Functions are `func.func`, as in the program that passes see; every other operation is written in MLIR's generic form.
 
+#![allow(
+    clippy::indexing_slicing,
+    reason = "ids and spans are those of the tree and tables at hand, which were checked when they were made"
+)]
+
 mod canonical;
 mod locations;
 

@@ -1,3 +1,4 @@
+#![allow(clippy::indexing_slicing, reason = "positions are those of a list that was made here, or were just looked for in it")]
 #![doc = include_str!("redact_paths.md")]
 
 use std::ops::Range;

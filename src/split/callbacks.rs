@@ -1,5 +1,7 @@
 //! What callbacks mean for the road: what is to be done in a module, and what the container and the manifest say afterwards.
 
+#![allow(clippy::indexing_slicing, reason = "positions are those of a list that was made here, or were just looked for in it")]
+
 use std::borrow::Cow;
 
 use indexmap::IndexMap;

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "every test crate uses a part of this")]
 
 pub mod build;
+pub mod hostile;
 
 use std::collections::HashMap;
 use std::fs;

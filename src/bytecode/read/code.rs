@@ -1,5 +1,8 @@
 //! The operations: the IR section, with an explicit stack.
 
+#![allow(clippy::indexing_slicing, reason = "an index is checked against its table as it is read")]
+#![allow(clippy::expect_used, reason = "sections and frames are opened and closed in pairs")]
+
 use super::super::check;
 use super::super::tables::{AttributeId, OpNameId, Tables, TypeId};
 use super::super::tree::{Block, OpTree, Operation, Region, Span, UseOrder, ValueId};

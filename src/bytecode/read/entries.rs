@@ -1,5 +1,7 @@
 //! Attributes and types: where their bytes are, their fields, and their way into the tables.
 
+#![allow(clippy::indexing_slicing, reason = "an index is checked against its table as it is read")]
+
 use std::borrow::Cow;
 
 use super::super::tables::{AttributeId, Bytes, Code, DialectId, Entry, EntryRow, Field, Kind, Tables, TypeId, entry_row};

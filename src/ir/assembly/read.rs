@@ -1,5 +1,7 @@
 //! Text → entries.
 
+#![allow(clippy::indexing_slicing, reason = "positions are those of a list that was made here, or were just looked for in it")]
+
 use super::super::entries::OWN_DIALECT;
 use super::number::{ARRAY_ELEMENTS, Element, read_float};
 use super::syntax::{self, ELEMENT_TYPES, Enumeration, Syntax};

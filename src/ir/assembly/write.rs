@@ -1,5 +1,7 @@
 //! Entries → text.
 
+#![allow(clippy::indexing_slicing, reason = "positions are those of a list that was made here, or were just looked for in it")]
+
 use std::fmt::Write;
 
 use super::number::{ARRAY_ELEMENTS, Element, write_float};

@@ -4,6 +4,8 @@
 //! The tokens are those of MLIR's lexer. What stands in the `<…>` of an attribute or type of a dialect is no MLIR to it, and not to us: such a body has
 //! strings and brackets in it, but no comments.
 
+#![allow(clippy::indexing_slicing, reason = "positions are those of a list that was made here, or were just looked for in it")]
+
 use rustc_hash::FxHashMap;
 
 use crate::bytecode::op_row_named;

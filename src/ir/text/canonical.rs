@@ -1,5 +1,10 @@
 //! Names for symbols that do not depend on what they are called: by the order in which they are first named, from the public functions on.
 
+#![allow(
+    clippy::indexing_slicing,
+    reason = "ids and spans are those of the tree and tables at hand, which were checked when they were made"
+)]
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::assembly::quote;
