@@ -10,6 +10,7 @@ Importing this imports no JAX; `export`, `serialize`, `bindings`, `load` and `re
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from jaxprism._native import __version__ as __version__
 from jaxprism._errors import (
     CallbackArityError,
     CallbackContextError,

@@ -18,7 +18,7 @@ from typing import Any
 import jax
 import jax.export
 
-from jaxprism import _metadata, _seams
+from jaxprism import _arguments, _metadata, _seams
 from jaxprism._errors import CallbackError, UnstableNameError, UnstableNameWarning
 from jaxprism._host import ZEROS
 from jaxprism._load import known_calls
@@ -45,19 +45,28 @@ def export(
       A function that takes arguments or their `jax.ShapeDtypeStruct` and returns a `jax.export.Exported`.
       Write it with `serialize`; `bindings` are the functions that it calls.
     """
+    if platforms is not None:
+        platforms = _arguments.platforms(platforms)
     return _Exporter(strict_names).export(jitted, platforms=platforms, **jax_export_options)
 
 
 def serialize(exported: jax.export.Exported, *, vjp_order: int = 0) -> bytes:
     """`Exported.serialize`, also for the effects of callbacks, which JAX does not write; they keep JAX's names."""
+    _check_exported(exported)
     return bytes(_writable(exported).serialize(vjp_order=vjp_order))
 
 
 def bindings(exported: jax.export.Exported) -> dict[str, Callable[..., Any]]:
     """The functions that an export calls, by name, and those of its gradients once they were made or serialized."""
+    _check_exported(exported)
     if not isinstance(exported._get_vjp, _Vjp):
         raise CallbackError("`bindings` takes what `jaxprism.export` returned: a file does not hold the functions")
     return dict(exported._get_vjp.exporter.names.functions)
+
+
+def _check_exported(exported: Any) -> None:
+    if not isinstance(exported, jax.export.Exported):
+        raise TypeError(f"what `jaxprism.export(…)(…)` returned is expected, and not {exported!r}")
 
 
 class _Exporter:

@@ -54,7 +54,11 @@ def register(functions: Mapping[str, Function]) -> None:
     Raises:
       TypeError: something is no function.
     """
+    if not isinstance(functions, Mapping):
+        raise TypeError(f"functions are given by name, such as {{'log': log}}, and not as {functions!r}")
     for name, function in functions.items():
+        if not isinstance(name, str):
+            raise TypeError(f"the name of a callback is a text, not {name!r}")
         if not callable(function):
             raise TypeError(f"`{name}` is bound to {function!r}, which is no function")
     with _LOCK:

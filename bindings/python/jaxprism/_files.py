@@ -6,13 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
-from jaxprism import _native
-
-Source = bytes | bytearray | memoryview | str | os.PathLike[str]
-"""An export: its bytes, or the path of a file."""
-
-Table = Mapping[str, Any] | str | os.PathLike[str]
-"""Further platforms and targets: what would be in a file for `--table`, or the path of one."""
+from jaxprism import _arguments, _native
+from jaxprism._arguments import Source, Table
 
 T = TypeVar("T", bytes, Path)
 
@@ -90,8 +85,8 @@ def split(
       strip_locations: make every source location unknown.
       redact_paths: take the directories from the file names in source locations.
       out: a directory, which is made if missing, or a name with `{platform}` and perhaps `{stem}`. All files are
-        written or none: `model.cpu.jax_exported` and so on for `model.jax_exported`. Those that exist are replaced, never the
-        input.
+        written or none: `model.cpu.jax_exported` and so on for `model.jax_exported`, `export.cpu.jax_exported` for bytes.
+        Those that exist are replaced, never the input.
 
     Returns:
       A dict with the export of each platform as bytes, in the order of the export; with `out` the path of its file.
@@ -103,18 +98,18 @@ def split(
     if strip_locations and redact_paths:
         raise ValueError("`strip_locations` and `redact_paths` exclude one another")
     options = _native.Options(
-        platforms=_listed(platforms, "platforms"),
-        callbacks=callbacks,
-        rules=_rules(callback),
-        on_unsupported=on_unsupported,
-        table=_table(table),
+        platforms=_arguments.platforms(platforms),
+        callbacks=_arguments.policy(callbacks, "callbacks"),
+        rules=_arguments.rules(callback),
+        on_unsupported=None if on_unsupported is None else _arguments.policy(on_unsupported, "on_unsupported"),
+        table=_arguments.table(table),
         locations="stripped" if strip_locations else "redacted" if redact_paths else "kept",
     )
     if out is None:
-        outputs, report, manifest = _native.split(_source(source), options)
+        outputs, report, manifest = _native.split(_arguments.source(source), options)
         split_up: Outputs[Any] = Outputs(outputs)
     else:
-        paths, report, manifest = _native.split_to_files(_source(source), options, os.fspath(out))
+        paths, report, manifest = _native.split_to_files(_arguments.source(source), options, _arguments.path(out))
         split_up = Outputs(paths)
     split_up.report, split_up.manifest = json.loads(report), json.loads(manifest)
     return split_up
@@ -131,7 +126,7 @@ def strip(source: Source, *, callback: Mapping[str, str] | None = None) -> bytes
       JaxprismError: the results of a callback are used, and no rule says what stands for them; or the input is
         malformed.
     """
-    return _native.strip(_source(source), _rules(callback))
+    return _native.strip(_arguments.source(source), _arguments.rules(callback))
 
 
 def unlower(source: Source) -> bytes:
@@ -140,7 +135,7 @@ def unlower(source: Source) -> bytes:
     Raises:
       JaxprismError: the input is malformed, or its callbacks were lowered by something else.
     """
-    return _native.unlower(_source(source))
+    return _native.unlower(_arguments.source(source))
 
 
 def callbacks(source: Source, *, table: Table | None = None) -> dict[str, Any]:
@@ -155,7 +150,7 @@ def callbacks(source: Source, *, table: Table | None = None) -> dict[str, Any]:
     Raises:
       JaxprismError: the input is malformed.
     """
-    return json.loads(_native.callbacks(_source(source), _table(table)))
+    return json.loads(_native.callbacks(_arguments.source(source), _arguments.table(table)))
 
 
 def info(source: Source) -> dict[str, Any]:
@@ -166,7 +161,7 @@ def info(source: Source) -> dict[str, Any]:
     Raises:
       JaxprismError: the input is malformed.
     """
-    return json.loads(_native.info(_source(source)))
+    return json.loads(_native.info(_arguments.source(source)))
 
 
 def check(
@@ -174,7 +169,8 @@ def check(
 ) -> list[dict[str, Any]]:
     """What makes an export depend on more than the export: callbacks, and custom calls that JAX does not guarantee.
 
-    The sites of `jaxprism check --no-callbacks --json`; `docs/json.md` describes them. None if nothing does.
+    The sites of `jaxprism check --no-callbacks --json`; `docs/json.md` describes them. None if nothing does. With
+    `platforms` there is one for each platform that runs it.
 
     Args:
       source: the export: bytes, or the path of a file.
@@ -184,30 +180,5 @@ def check(
     Raises:
       JaxprismError: the input is malformed, or the export is not for a platform.
     """
-    found = _native.check(_source(source), _listed(platforms, "platforms"), _listed(targets_allowed, "targets_allowed"))
+    found = _native.check(_arguments.source(source), _arguments.platforms(platforms), _arguments.texts(targets_allowed, "targets_allowed"))
     return json.loads(found)["sites"]
-
-
-def _source(source: Source) -> bytes | str:
-    """What the compiled part takes: bytes, or a path."""
-    if isinstance(source, bytes):
-        return source
-    if isinstance(source, (bytearray, memoryview)):
-        return bytes(source)
-    return os.fspath(source)
-
-
-def _table(table: Table | None) -> str | None:
-    if table is None:
-        return None
-    return json.dumps(table) if isinstance(table, Mapping) else Path(table).read_text(encoding="utf-8")
-
-
-def _rules(callback: Mapping[str, str] | None) -> list[str]:
-    return [f"{pattern}={policy}" for pattern, policy in (callback or {}).items()]
-
-
-def _listed(texts: Iterable[str] | None, what: str) -> list[str]:
-    if isinstance(texts, str):
-        raise TypeError(f"`{what}` is several texts, such as {(texts,)!r}, and not one")
-    return list(texts or ())

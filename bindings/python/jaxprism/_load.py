@@ -11,7 +11,6 @@ other exports and other callbacks. A file whose callbacks were lowered is turned
 
 import functools
 import logging
-import os
 import types
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,7 +22,8 @@ import jax
 import jax.experimental.buffer_callback
 import jax.export
 
-from jaxprism import _files, _host
+from jaxprism import _arguments, _files, _host, _native
+from jaxprism._arguments import Source
 from jaxprism._errors import JaxprismError, UnboundCallbackError, UnknownCallbackError, UnlowerError
 from jaxprism._host import ZEROS, Zeros
 from jaxprism._slots import GUARD, Slot, find
@@ -36,7 +36,7 @@ Function = Callable[..., Any]
 OnMissing = str | Callable[[Slot], Function | None]
 
 
-def load(source: str | os.PathLike | bytes | bytearray | memoryview) -> "Loaded":
+def load(source: Source) -> "Loaded":
     """Reads an export, with or without callbacks, for one platform or several.
 
     Args:
@@ -46,13 +46,16 @@ def load(source: str | os.PathLike | bytes | bytearray | memoryview) -> "Loaded"
       The export. Its callbacks are bound by `Loaded.bind`; before, it cannot be called.
 
     Raises:
+      JaxprismError: the file cannot be read, or is malformed.
       UnlowerError: its callbacks were lowered, and cannot be turned back.
       ValueError: from `jax.export.deserialize`, as for other files.
     """
-    data = bytearray(source) if isinstance(source, (bytes, bytearray, memoryview)) else _read(source)
+    data = _arguments.contents(source)
+    # JAX and MLIR may do anything with malformed files.
+    _native.validate(data)
     if GUARD in data:
-        data = bytearray(_placeholders_again(data))
-    exported = jax.export.deserialize(data)
+        data = _placeholders_again(data)
+    exported = jax.export.deserialize(bytearray(data))
     calls = known_calls()
     return Loaded(exported if calls is None else calls.with_own_effects(exported))
 
@@ -100,7 +103,7 @@ class Loaded:
 
         Args:
           functions: by name. They are called as the program calls them: with arrays of JAX that are on the CPU, or, for
-            buffer callbacks, with a context and buffers.
+            buffer callbacks, with a context and buffers. Of what they return the leaves count, whatever holds them.
           on_missing: what to do about names without a function. `"error"`; `"skip"`: nothing is called where there are
             no results, and others are errors; `"zeros"`: results are zeros; or a function that takes the `Slot` and
             returns the function to call, or `None` for an error.
@@ -113,8 +116,10 @@ class Loaded:
           UnboundCallbackError: a name that the function calls is missing. If only gradients call it, they raise it.
           CallbackArityError: a function cannot be called with the arguments of the program.
         """
-        if isinstance(on_missing, str) and on_missing not in ("error", "skip", "zeros"):
+        if not callable(on_missing) and on_missing not in ("error", "skip", "zeros"):
             raise ValueError(f'`on_missing` is "error", "skip", "zeros" or a function, not {on_missing!r}')
+        if not isinstance(functions, Mapping):
+            raise TypeError(f"functions are given by name, such as {{'log': log}}, and not as {functions!r}")
         _check_names(functions, self)
         key = (tuple(sorted((name, _identity(each)) for name, each in functions.items())), _identity(on_missing))
         bound = self._bound.get(key)
@@ -222,11 +227,17 @@ def _check_names(functions: Mapping[str, Function], loaded: Loaded) -> None:
         raise UnknownCallbackError(
             f"`{loaded.exported.fun_name}` has no callback {_listed(unknown)}; "
             f"it has {_listed(loaded.names) or 'none'}",
-            hint="prints need no function" if prints.intersection(unknown) else None,
+            hint="prints need no function"
+            if prints.intersection(unknown)
+            else "`{name: functions[name] for name in loaded.names}` leaves out what other files need",
         )
     for name, function in functions.items():
-        if not callable(function):
-            raise TypeError(f"`{name}` is bound to {function!r}, which is no function")
+        _check_function(name, function)
+
+
+def _check_function(name: str, function: Any) -> None:
+    if not callable(function):
+        raise TypeError(f"`{name}` is bound to {function!r}, which is no function")
 
 
 def _choose(
@@ -244,6 +255,7 @@ def _choose(
         elif on_missing == "zeros" or (on_missing == "skip" and not slot.results):
             chosen[slot] = ZEROS
         elif callable(on_missing) and (function := on_missing(slot)) is not None:
+            _check_function(slot.name, function)
             chosen[slot] = function
             _host.check_arity(slot, function)
         else:
@@ -272,16 +284,11 @@ def _identity(function: Any) -> Any:
     return (id(function),)
 
 
-def _placeholders_again(data: bytearray) -> bytes:
+def _placeholders_again(data: bytes) -> bytes:
     try:
         return _files.unlower(data)
     except JaxprismError as error:
         raise UnlowerError(f"the callbacks of this file were lowered, and cannot be turned back: {error}") from error
-
-
-def _read(path: str | os.PathLike) -> bytearray:
-    with open(path, "rb") as file:
-        return bytearray(file.read())
 
 
 # ---------------------------------------------------------------- calling

@@ -29,11 +29,13 @@ def named(name: str) -> Callable[[F], F]:
     _check(name)
 
     def give(function: F) -> F:
+        if not callable(function):
+            raise TypeError(f"`named` gives names to functions, not to {function!r}")
         if getattr(function, ATTRIBUTE, name) == name:
             try:
                 setattr(function, ATTRIBUTE, name)
                 return function
-            except AttributeError:
+            except (AttributeError, TypeError):
                 pass
 
         def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -175,8 +177,10 @@ def _place(function: Any) -> str:
 
 
 def _check(name: str) -> None:
-    """Refuses names that an option `NAME=POLICY` cannot say, or that an automatic `#2` could collide with."""
+    """Refuses names that an option `PLATFORM:NAME=POLICY` cannot say, or that an automatic `#2` could collide with."""
     if not isinstance(name, str) or not name:
         raise CallbackNameError(f"the name of a callback is a text that is not empty, not {name!r}")
-    if name != name.strip() or not name.isprintable() or "=" in name or "#" in name:
-        raise CallbackNameError(f"the name {name!r} of a callback has `=`, `#`, outer blanks or unprintable characters")
+    if name != name.strip() or not name.isprintable() or set(name) & set("=#:*?"):
+        raise CallbackNameError(
+            f"the name {name!r} of a callback has `=`, `#`, `:`, `*`, `?`, outer blanks or unprintable characters"
+        )

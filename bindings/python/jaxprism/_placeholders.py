@@ -136,7 +136,7 @@ def _refuse(op: ir.Operation, slot: Slot, platform: str) -> None:
         policy = "stub:zeros" if slot.results else "strip"
     raise CallbackPlatformError(
         f"{kind} cannot be called on {platform}",
-        hint=f"split the file with `--callback '{platform}:{slot.name}={policy}'`",
+        hint=f"split the file with `callback={{'{platform}:{slot.name}': '{policy}'}}`",
     )
 
 
