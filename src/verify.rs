@@ -18,15 +18,17 @@ mod walk;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::bytecode::{AttributeId, Bytecode};
+use crate::bytecode::{AttributeId, Bytecode, ValueId};
 use crate::callbacks::LOWERED_ATTRIBUTE;
 use crate::container::{Exported, Platform};
 use crate::error::Result;
 use crate::opt::unlower;
 use crate::source::read_module;
 use crate::threads::on_deep_stack;
+use integer::Integer;
 use module::{Kind, Module, Unproved};
 use pairs::Pairs;
+use walk::{CarriesOut, Walker};
 
 /// What [`verify`] is asked for.
 #[derive(Debug, Clone, Default)]
@@ -227,12 +229,20 @@ fn level(
         Ok(modules) => (&modules.0, &modules.1),
         Err(what) => return verification.differences.push(unproved(what.clone())),
     };
-    let mut pairs = Pairs::new(ours, theirs, number, options.ignore_locations);
-    let done = modules_same(&mut pairs, index);
-    verification.differences.append(&mut pairs.differences);
-    verification.differences.extend(done.err().map(unproved));
-    verification.operations += pairs.operations;
-    verification.functions += pairs.functions.len();
+    let attempt = |carries_out| {
+        let mut pairs = Pairs::new(ours, theirs, number, options.ignore_locations, carries_out);
+        let done = modules_same(&mut pairs, index);
+        pairs.differences.extend(done.err().map(unproved));
+        (pairs.operations, pairs.functions.len(), pairs.differences)
+    };
+    let mut found = attempt(CarriesOut::Platform);
+    if !found.2.is_empty() {
+        // A split may have left a choice whose outcome is certain. Then both are compared without such choices.
+        found = Some(attempt(CarriesOut::Everything)).filter(|again| again.2.is_empty()).unwrap_or(found);
+    }
+    verification.operations += found.0;
+    verification.functions += found.1;
+    verification.differences.extend(found.2);
 }
 
 /// A module of which everything can be looked at.
@@ -247,36 +257,53 @@ fn modules_same(pairs: &mut Pairs<'_, '_, '_>, index: Option<usize>) -> std::res
     let (original, split) = (pairs.original.module, pairs.split.module);
     container::encodings(original.bytecode, split.bytecode, pairs.level, &mut pairs.differences);
     pairs.module_attributes(index.map(|_| split.bytecode.is_polymorphic()));
-    let main = original.functions.get(&b"main"[..]).copied().ok_or("ORIGINAL has no function `main`")?;
-    let their_main = split.functions.get(&b"main"[..]).copied().ok_or("SPLIT has no function `main`")?;
-    let ours = match index {
-        None => pairs.original.walk_any(main)?,
-        Some(index) => {
-            let block = original.only_block(original.operation(main)).ok_or("`main` has no body of one block")?;
-            let mut arguments = vec![None; block.arguments.len as usize];
-            let first = arguments.first_mut().ok_or("`main` of ORIGINAL takes no platform index")?;
-            let of = original.integer(crate::bytecode::ValueId(block.arguments.start));
-            of.filter(|of| of.is_index()).ok_or("the first argument of `main` of ORIGINAL is no platform index")?;
-            *first = Some(index as i128);
-            pairs.original.walk(main, arguments)?
-        }
-    };
-    let theirs = pairs.split.walk_any(their_main)?;
+    let names = public(original);
+    walk_all(&mut pairs.original, &names, index)?;
+    walk_all(&mut pairs.split, &public(split), None)?;
+    let theirs = main_of(&mut pairs.split, None)?;
+    let ours = main_of(&mut pairs.original, index)?;
     pairs.add((ours, theirs));
-    let public = |module: &Module<'_, '_>| -> Vec<Vec<u8>> {
-        let functions = module.top.iter().map(|&position| module.operation(position));
-        let public = functions
-            .filter(|operation| module.kind(operation) == Kind::Function && module.text(operation, "sym_visibility") != Some(b"private"));
-        public.filter_map(|operation| module.symbol(operation).map(<[u8]>::to_vec)).filter(|name| name != b"main").collect()
-    };
-    let mut names = public(original);
-    names.extend(public(split).into_iter().filter(|name| !original.functions.contains_key(&name[..])));
-    for name in names {
-        pairs.add_named(&name)?;
+    let more = public(split).into_iter().filter(|name| !names.contains(name));
+    for name in names.iter().copied().chain(more).filter(|name| *name != b"main") {
+        pairs.add_named(name)?;
     }
     pairs.run()?;
     pairs.top_level();
     Ok(())
+}
+
+/// The functions that others may call, in textual order.
+fn public<'b>(module: &Module<'b, '_>) -> Vec<&'b [u8]> {
+    let functions = module.top.iter().filter(|&&position| module.kind(module.operation(position)) == Kind::Function);
+    functions.filter(|&&position| !module.is_private(position)).filter_map(|&position| module.symbol(module.operation(position))).collect()
+}
+
+/// Walks `main` and the functions of these names, until it is clear which functions are named other than as callees.
+fn walk_all(walker: &mut Walker<'_, '_, '_>, names: &[&[u8]], index: Option<usize>) -> std::result::Result<(), Unproved> {
+    loop {
+        main_of(walker, index)?;
+        for function in names.iter().filter(|name| **name != b"main").filter_map(|name| walker.module.functions.get(name)) {
+            walker.walk_any(*function)?;
+        }
+        if !walker.forget()? {
+            return Ok(());
+        }
+    }
+}
+
+/// Walks `main`, with the number of the platform where it takes one.
+fn main_of(walker: &mut Walker<'_, '_, '_>, index: Option<usize>) -> std::result::Result<usize, Unproved> {
+    let module = walker.module;
+    let main = module.functions.get(&b"main"[..]).copied().ok_or("there is no function `main`")?;
+    let Some(index) = index else { return walker.walk_any(main) };
+    let block = module.only_block(module.operation(main)).ok_or("`main` has no body of one block")?;
+    let mut arguments = vec![None; block.arguments.len as usize];
+    let is_index = block.arguments.len > 0 && module.integer(ValueId(block.arguments.start)).is_some_and(Integer::is_index);
+    match arguments.first_mut().filter(|_| is_index) {
+        Some(first) => *first = Some(index as i128),
+        None => return Err("`main` of ORIGINAL takes no platform index".to_owned()),
+    }
+    walker.walk(main, arguments)
 }
 
 /// Whether an export holds Python callbacks that were lowered.

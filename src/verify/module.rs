@@ -201,7 +201,7 @@ pub(super) struct Module<'b, 'a> {
     /// The functions that each attribute names itself, other than as a callee.
     naming: FxHashMap<AttributeId, Vec<&'b [u8]>>,
     /// All functions that something names other than as a callee.
-    named_otherwise: FxHashSet<&'b [u8]>,
+    pub(super) named_otherwise: FxHashSet<&'b [u8]>,
 }
 
 impl<'b, 'a> Module<'b, 'a> {
@@ -397,11 +397,17 @@ impl<'b, 'a> Module<'b, 'a> {
         names.filter(|name| self.functions.contains_key(name)).collect()
     }
 
-    /// Whether only calls can reach a function, so that what it takes can change together with them.
-    pub(super) fn is_specialized(&self, function: u32) -> bool {
-        let operation = self.operation(function);
-        let is_private = self.text(operation, "sym_visibility") == Some(b"private");
-        is_private && self.symbol(operation).is_some_and(|name| !self.named_otherwise.contains(name))
+    pub(super) fn is_private(&self, function: u32) -> bool {
+        self.text(self.operation(function), "sym_visibility") == Some(b"private")
+    }
+
+    /// The functions that an operation names other than as a callee.
+    pub(super) fn named_by(&self, operation: &Operation) -> Vec<&'b [u8]> {
+        let mut named = if self.kind(operation) == Kind::CustomCall { self.called_computations(operation) } else { Vec::new() };
+        if !self.naming.is_empty() {
+            named.extend(self.attributes(operation).into_iter().flat_map(|(_, id)| self.functions_in(id)));
+        }
+        named
     }
 
     /// The functions that an attribute names, anywhere inside it.

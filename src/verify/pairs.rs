@@ -10,7 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::alive::{alive, without};
 use super::module::{Kind, Module, Unproved, callee_attribute, values};
 use super::same::{Same, attribute_text, type_text};
-use super::walk::{Dropped, Item, Residual, Step, Walker};
+use super::walk::{CarriesOut, Dropped, Item, Residual, Step, Walker};
 use super::{Difference, DifferenceKind};
 use crate::bytecode::{AttributeId, Block, Code, Entry, Field, Operation, TypeId, ValueId, code, dialect};
 use crate::ir::{UNKNOWN_PLACE, place};
@@ -61,10 +61,16 @@ struct Requests<'b> {
 }
 
 impl<'m, 'b: 'm, 'a> Pairs<'m, 'b, 'a> {
-    pub(super) fn new(original: &'m Module<'b, 'a>, split: &'m Module<'b, 'a>, level: usize, ignore_locations: bool) -> Self {
+    pub(super) fn new(
+        original: &'m Module<'b, 'a>,
+        split: &'m Module<'b, 'a>,
+        level: usize,
+        ignore_locations: bool,
+        carries_out: CarriesOut,
+    ) -> Self {
         Self {
-            original: Walker::new(original),
-            split: Walker::new(split),
+            original: Walker::new(original, carries_out),
+            split: Walker::new(split, carries_out),
             same: Same::new(original.bytecode, split.bytecode),
             ignore_locations,
             level,
@@ -295,17 +301,18 @@ impl<'b, 'a> Body<'_, '_, 'b, 'a> {
     fn function(&mut self) {
         let (original, split) = (self.original, self.split);
         let (ours, theirs) = (original.module.operation(original.residual.function), split.module.operation(split.residual.function));
-        let dropped = original.residual.dropped_arguments();
-        self.signature(ours, theirs, &dropped);
+        let dropped = (original.residual.dropped_arguments(), split.residual.dropped_arguments());
+        let dropped = (&dropped.0[..], &dropped.1[..]);
+        self.signature(ours, theirs, dropped);
         let (Some(our_block), Some(their_block)) = (original.module.only_block(ours), split.module.only_block(theirs)) else { return };
-        if !self.arguments(our_block, their_block, &dropped) {
+        if !self.arguments(ours, (our_block, their_block), dropped) {
             return;
         }
         self.steps(&alive(original.module, original.residual), &alive(split.module, split.residual));
     }
 
     /// Compares what functions say of themselves.
-    fn signature(&mut self, ours: &Operation, theirs: &Operation, dropped: &[usize]) {
+    fn signature(&mut self, ours: &Operation, theirs: &Operation, dropped: (&[usize], &[usize])) {
         let (original, split) = (self.original.module, self.split.module);
         for (name, left, right) in joined(&original.attributes(ours), &split.attributes(theirs)) {
             match name {
@@ -320,13 +327,13 @@ impl<'b, 'a> Body<'_, '_, 'b, 'a> {
             }
         }
         self.function_type(ours, theirs, dropped);
-        for (name, what, dropped) in [("arg_attrs", "argument", dropped), ("res_attrs", "result", &[][..])] {
+        for (name, what, dropped) in [("arg_attrs", "argument", dropped), ("res_attrs", "result", (&[][..], &[][..]))] {
             let list = |module: &Module<'b, 'a>, operation: &Operation| -> Vec<AttributeId> {
                 let array = module.inherent(operation, name).and_then(|id| module.bytecode.tables.array(id));
                 array.into_iter().flatten().collect()
             };
-            let left = kept(&list(original, ours), dropped);
-            let right = list(split, theirs);
+            let left = kept(&list(original, ours), dropped.0);
+            let right = kept(&list(split, theirs), dropped.1);
             for place in 0..left.len().max(right.len()) {
                 let (left, right) = (left.get(place).copied(), right.get(place).copied());
                 let is_empty = |module: &Module<'b, 'a>, id: Option<AttributeId>| {
@@ -345,7 +352,7 @@ impl<'b, 'a> Body<'_, '_, 'b, 'a> {
         self.locations(ours, "location of the function", ours.location, theirs.location);
     }
 
-    fn function_type(&mut self, ours: &Operation, theirs: &Operation, dropped: &[usize]) {
+    fn function_type(&mut self, ours: &Operation, theirs: &Operation, dropped: (&[usize], &[usize])) {
         let (original, split) = (self.original.module, self.split.module);
         let types = |module: &Module<'b, 'a>, operation: &Operation| {
             let tables = &module.bytecode.tables;
@@ -363,7 +370,8 @@ impl<'b, 'a> Body<'_, '_, 'b, 'a> {
         let (Some([inputs, results]), Some([their_inputs, their_results])) = (types(original, ours), types(split, theirs)) else {
             return self.report(ours, "cannot be proved: the type of the function is none", None, None);
         };
-        for (what, left, right) in [("argument", kept(&inputs, dropped), their_inputs), ("result", results, their_results)] {
+        let inputs = (kept(&inputs, dropped.0), kept(&their_inputs, dropped.1));
+        for (what, left, right) in [("argument", inputs.0, inputs.1), ("result", results, their_results)] {
             if left.len() != right.len() {
                 let (left, right) = (left.len().to_string(), right.len().to_string());
                 self.report(ours, format!("number of {what}s of the function"), Some(left), Some(right));
@@ -379,17 +387,17 @@ impl<'b, 'a> Body<'_, '_, 'b, 'a> {
     }
 
     /// Binds the arguments of two blocks. Returns whether there are as many.
-    fn arguments(&mut self, ours: &Block, theirs: &Block, dropped: &[usize]) -> bool {
+    fn arguments(&mut self, around: &Operation, (ours, theirs): (&Block, &Block), dropped: (&[usize], &[usize])) -> bool {
         let (original, split) = (self.original.module, self.split.module);
-        let places: Vec<usize> = (0..ours.arguments.len as usize).filter(|place| dropped.binary_search(place).is_err()).collect();
-        let around = original.operation(ours.first);
-        if places.len() != theirs.arguments.len as usize {
-            let (left, right) = (places.len().to_string(), theirs.arguments.len.to_string());
+        let places = |block: &Block, dropped: &[usize]| kept(&(0..block.arguments.len as usize).collect::<Vec<_>>(), dropped);
+        let (left, right) = (places(ours, dropped.0), places(theirs, dropped.1));
+        if left.len() != right.len() {
+            let (left, right) = (left.len().to_string(), right.len().to_string());
             self.report(around, "number of arguments of the block", Some(left), Some(right));
             return false;
         }
-        for (number, (place, right)) in places.into_iter().zip(values(theirs.arguments)).enumerate() {
-            let left = ValueId(ours.arguments.start + place as u32);
+        for (place, number) in left.into_iter().zip(right) {
+            let (left, right) = (ValueId(ours.arguments.start + place as u32), ValueId(theirs.arguments.start + number as u32));
             let (our_type, their_type) = (original.type_of(left), split.type_of(right));
             if !self.same.types(our_type, their_type) {
                 let (left, right) = (type_text(original.bytecode, our_type), type_text(split.bytecode, their_type));
@@ -444,23 +452,24 @@ impl<'b, 'a> Body<'_, '_, 'b, 'a> {
         let (original, split) = (self.original, self.split);
         let (ours, theirs) = (original.module.operation(a.operation), split.module.operation(b.operation));
         match (a.step, b.step) {
-            (Step::Plain, Step::Plain) | (Step::Open, Step::Open) => {
-                let dropped = (original.residual.dropped(a.operation), split.residual.dropped(b.operation));
-                Some(self.operations(ours, theirs, (&dropped.0, &dropped.1)))
-            }
-            (Step::End, Step::End) => {
-                let results = |side: Side<'_, 'b, 'a>, item: &Item, operation: &Operation| {
-                    let is_condition = operation.end != side.module.operation(item.partner).end;
-                    let operands = if is_condition { Vec::new() } else { side.residual.dropped(item.partner).results };
-                    Dropped { operands, results: Vec::new() }
-                };
-                let dropped = (results(original, a, ours), results(split, b, theirs));
+            (Step::Plain, Step::Plain) | (Step::Open, Step::Open) | (Step::End, Step::End) => {
+                let dropped = (self.dropped(original, a), self.dropped(split, b));
                 Some(self.operations(ours, theirs, (&dropped.0, &dropped.1)))
             }
             (Step::Region(ours), Step::Region(theirs)) => (ours.is_some() == theirs.is_some()).then(Vec::new),
             (Step::Close, Step::Close) => Some(Vec::new()),
             _ => None,
         }
+    }
+
+    /// What the operation of a step need not have. A terminator need not have what results of the operation around it are gone.
+    fn dropped(&self, side: Side<'_, 'b, 'a>, item: &Item) -> Dropped {
+        if item.step != Step::End {
+            return side.residual.dropped(item.operation);
+        }
+        let is_condition = side.module.operation(item.operation).end != side.module.operation(item.partner).end;
+        let operands = if is_condition { Vec::new() } else { side.residual.dropped(item.partner).results };
+        Dropped { operands, results: Vec::new() }
     }
 
     fn operations(&mut self, ours: &Operation, theirs: &Operation, dropped: (&Dropped, &Dropped)) -> Vec<What<'b>> {
@@ -561,8 +570,9 @@ impl<'b, 'a> Body<'_, '_, 'b, 'a> {
             }
             (Step::Region(Some(left)), Step::Region(Some(right))) => {
                 let block = |side: Side<'_, 'b, 'a>, number: u32| side.module.bytecode.tree.blocks.get(number as usize).copied();
+                let dropped = (original.residual.dropped(a.operation).operands, split.residual.dropped(b.operation).operands);
                 if let (Some(left), Some(right)) = (block(original, left), block(split, right)) {
-                    return self.arguments(&left, &right, &original.residual.dropped(a.operation).operands);
+                    return self.arguments(ours, (&left, &right), (&dropped.0, &dropped.1));
                 }
             }
             _ => {}
@@ -576,13 +586,8 @@ impl<'b, 'a> Body<'_, '_, 'b, 'a> {
         if let (Some(left), Some(right)) = (original.residual.callees.get(&a.operation), split.residual.callees.get(&b.operation)) {
             self.requests.pairs.push((*left, *right));
         }
-        if original.module.kind(ours) == Kind::CustomCall {
-            self.requests.names.extend(original.module.called_computations(ours));
-            self.requests.names.extend(split.module.called_computations(theirs));
-        }
-        for (_, id) in original.module.attributes(ours) {
-            self.requests.names.extend(original.module.functions_in(id));
-        }
+        self.requests.names.extend(original.module.named_by(ours));
+        self.requests.names.extend(split.module.named_by(theirs));
     }
 
     fn locations(&mut self, at: &Operation, what: &str, left: AttributeId, right: AttributeId) {
@@ -622,7 +627,7 @@ impl<'b, 'a> Body<'_, '_, 'b, 'a> {
     fn report_what(&mut self, a: &Item, b: &Item, what: &What<'b>) {
         let (original, split) = (self.original, self.split);
         let (ours, theirs) = (original.module.operation(a.operation), split.module.operation(b.operation));
-        let counts = |left: u32, right: u32| (Some(left.to_string()), Some(right.to_string()));
+        let counts = |left: usize, right: usize| (Some(left.to_string()), Some(right.to_string()));
         let (text, (left, right)) = match what {
             What::Name => ("name".to_owned(), (Some(original.module.name(ours)), Some(split.module.name(theirs)))),
             What::Attribute(name, left, right) => {
@@ -630,12 +635,18 @@ impl<'b, 'a> Body<'_, '_, 'b, 'a> {
                 let right = right.map(|id| attribute_text(split.module.bytecode, id));
                 (format!("attribute `{}`", String::from_utf8_lossy(name)), (left, right))
             }
-            What::OperandCount => ("number of operands".to_owned(), counts(ours.operands.len, theirs.operands.len)),
+            What::OperandCount => {
+                let dropped = (self.dropped(original, a).operands.len(), self.dropped(split, b).operands.len());
+                ("number of operands".to_owned(), counts(ours.operands.len as usize - dropped.0, theirs.operands.len as usize - dropped.1))
+            }
             What::Operand(place, left, right) => {
                 let texts = (Some(self.value_text(*left)), Some(describe(split, *right)));
                 (format!("operand {place}"), texts)
             }
-            What::ResultCount => ("number of results".to_owned(), counts(ours.results.len, theirs.results.len)),
+            What::ResultCount => {
+                let dropped = (self.dropped(original, a).results.len(), self.dropped(split, b).results.len());
+                ("number of results".to_owned(), counts(ours.results.len as usize - dropped.0, theirs.results.len as usize - dropped.1))
+            }
             What::ResultType(place, left, right) => {
                 let texts = (type_text(original.module.bytecode, *left), type_text(split.module.bytecode, *right));
                 (format!("type of result {place}"), (Some(texts.0), Some(texts.1)))

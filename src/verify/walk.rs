@@ -6,7 +6,7 @@
 //!
 //! Nothing recurses: functions that wait for others, and regions inside regions, stand on stacks.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::integer::{Known, Origin};
 use super::module::{Kind, Module, Unproved, values};
@@ -60,6 +60,17 @@ pub(super) struct Residual {
     /// The arguments that are known.
     pub(super) arguments: Vec<Option<i128>>,
     returns: Vec<Option<Known>>,
+    carries_out: CarriesOut,
+}
+
+/// Which numbers are carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum CarriesOut {
+    /// Those that the platform decides; what the user wrote stays.
+    #[default]
+    Platform,
+    /// All that are known, so that a choice which is left, although its outcome is certain, is the same as none.
+    Everything,
 }
 
 impl Residual {
@@ -84,11 +95,12 @@ impl Residual {
 
     /// A number that the passes see as well: that of the platform, or a constant.
     fn plain(&self, value: ValueId) -> Option<Known> {
-        self.known(value).filter(|known| known.origin != Origin::Computed)
+        self.known(value).filter(|known| known.origin != Origin::Computed || self.carries_out == CarriesOut::Everything)
     }
 
     fn decided(&self, value: ValueId) -> Option<i128> {
-        self.known(value).filter(|known| known.origin == Origin::Platform).map(|known| known.number)
+        let is_decided = |known: &Known| known.origin == Origin::Platform || self.carries_out == CarriesOut::Everything;
+        self.known(value).filter(is_decided).map(|known| known.number)
     }
 
     fn set(&mut self, value: ValueId, known: Option<Known>, same_as: Option<ValueId>) {
@@ -160,13 +172,55 @@ pub(super) struct Walker<'m, 'b, 'a> {
     /// What was walked; nothing yet for what is under way.
     residuals: Vec<Option<Residual>>,
     steps_left: u64,
+    carries_out: CarriesOut,
+    /// The functions that something names other than as a callee, so that not all that they are called with is known.
+    named_otherwise: FxHashSet<&'b [u8]>,
 }
 
 impl<'m, 'b, 'a> Walker<'m, 'b, 'a> {
-    pub(super) fn new(module: &'m Module<'b, 'a>) -> Self {
+    pub(super) fn new(module: &'m Module<'b, 'a>, carries_out: CarriesOut) -> Self {
         // Real modules are walked a few times over: once for each platform index that a nested export is called with.
         let steps_left = 1_000_000 + 100 * module.bytecode.tree.operations.len() as u64;
-        Self { module, numbers: FxHashMap::default(), residuals: Vec::new(), steps_left }
+        let named_otherwise = module.named_otherwise.clone();
+        Self { module, numbers: FxHashMap::default(), residuals: Vec::new(), steps_left, carries_out, named_otherwise }
+    }
+
+    /// Forgets what was walked if it names fewer functions, other than as callees, than was feared. Returns whether it does: all must be walked again.
+    pub(super) fn forget(&mut self) -> Result<bool, Unproved> {
+        if self.named_otherwise.is_empty() {
+            return Ok(false);
+        }
+        let (mut named, mut seen) = (FxHashSet::default(), 0);
+        // Functions that are named name others in turn.
+        while seen < self.residuals.len() {
+            let new = self.residuals.get(seen..).unwrap_or_default().iter().flatten();
+            let is_start = |item: &&Item| matches!(item.step, Step::Plain | Step::Open);
+            let positions = new.flat_map(|residual| {
+                let operations = residual.items.iter().filter(is_start).map(|item| item.operation);
+                operations.chain([residual.function])
+            });
+            let more: Vec<&[u8]> = positions.flat_map(|position| self.module.named_by(self.module.operation(position))).collect();
+            seen = self.residuals.len();
+            for name in more {
+                if let Some(function) = self.module.functions.get(name).copied().filter(|_| named.insert(name)) {
+                    self.walk_any(function)?;
+                }
+            }
+        }
+        let before = self.named_otherwise.len();
+        self.named_otherwise.retain(|name| named.contains(name));
+        if self.named_otherwise.len() == before {
+            return Ok(false);
+        }
+        self.numbers.clear();
+        self.residuals.clear();
+        Ok(true)
+    }
+
+    /// Whether only calls can reach a function, so that what it takes can change together with them.
+    fn is_specialized(&self, function: u32) -> bool {
+        let name = self.module.symbol(self.module.operation(function));
+        self.module.is_private(function) && name.is_some_and(|name| !self.named_otherwise.contains(name))
     }
 
     /// What was walked.
@@ -216,7 +270,7 @@ impl<'m, 'b, 'a> Walker<'m, 'b, 'a> {
         if body.arguments.len as usize != arguments.len() {
             return Err(format!("function `{}` is called with another number of arguments", self.module.function_name(*function)));
         }
-        let mut residual = Residual { function: *function, arguments: arguments.clone(), ..Residual::default() };
+        let mut residual = Residual { function: *function, arguments: arguments.clone(), carries_out: self.carries_out, ..Residual::default() };
         for (argument, number) in values(body.arguments).zip(arguments) {
             residual.set(argument, number.map(|number| Known { number, origin: Origin::Platform }), None);
         }
@@ -394,7 +448,7 @@ impl<'m, 'b, 'a> Walker<'m, 'b, 'a> {
         let module = self.module;
         let operation = module.operation(position);
         let callee = module.callee(operation).ok_or_else(|| self.unproved(position, "calls a function that is not there"))?;
-        let is_specialized = module.is_specialized(callee);
+        let is_specialized = self.is_specialized(callee);
         let is_scalar = |operand| module.integer(operand).is_some_and(super::integer::Integer::is_scalar);
         let operands = module.operands(operation).iter();
         let arguments: Vec<_> =
