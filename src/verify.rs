@@ -5,7 +5,7 @@
 //! their attributes, types, regions, locations and operands, functions with their signatures, meshes, and every field of the container. What the platform
 //! decides may be gone, or be a constant; what has no effect and is not used may be gone. Whatever else there is, or cannot be followed, is a difference.
 //!
-//! Callbacks that were lowered are made placeholders again first, on both sides. Their numbers and targets are compared with nothing but one another.
+//! Callbacks that were lowered are compared as the placeholders that they were; what they call instead must be what the table says.
 
 mod alive;
 mod container;
@@ -18,11 +18,11 @@ mod walk;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::bytecode::{AttributeId, Bytecode, ValueId};
-use crate::callbacks::LOWERED_ATTRIBUTE;
+use crate::bytecode::{AttributeId, Bytecode, Bytes, Entry, Field, ValueId, code, dialect};
+use crate::callbacks::{LOWERED_ATTRIBUTE, PLACEHOLDER_TARGET, Table};
 use crate::container::{Exported, Platform};
 use crate::error::Result;
-use crate::opt::unlower;
+use crate::inspect::callbacks_of;
 use crate::source::read_module;
 use crate::threads::on_deep_stack;
 use integer::Integer;
@@ -36,12 +36,20 @@ use walk::{CarriesOut, Walker};
 pub struct VerifyOptions {
     /// Do not compare source locations, since they were stripped or redacted.
     pub ignore_locations: bool,
+    /// What callbacks were lowered to.
+    pub table: Table,
 }
 
 impl VerifyOptions {
     /// Compares source locations, or does not.
     pub fn ignore_locations(mut self, ignore: bool) -> Self {
         self.ignore_locations = ignore;
+        self
+    }
+
+    /// Callbacks were lowered by this table.
+    pub fn table(mut self, table: Table) -> Self {
+        self.table = table;
         self
     }
 }
@@ -124,26 +132,7 @@ const MOST_DIFFERENCES: usize = 100;
 /// - [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported): one of them is newer, or nested deeper, than this version handles.
 pub fn verify(original: &[u8], split: &[u8], options: &VerifyOptions) -> Result<Verification> {
     on_deep_stack(|| {
-        let (original_export, split_export) = (Exported::read(original)?, Exported::read(split)?);
-        let mut verification = Verification {
-            verified: false,
-            platform: None,
-            levels: 0,
-            functions: 0,
-            operations: 0,
-            differences: Vec::new(),
-            is_cut: false,
-        };
-        let holds = (holds_lowered(&original_export, original)?, holds_lowered(&split_export, split)?);
-        if holds.1 {
-            check_numbers(&split_export, split, &mut verification)?;
-        }
-        if holds.0 || holds.1 {
-            let (original, split) = (unlower(original)?.to_vec(), unlower(split)?.to_vec());
-            compare(&original, &split, options, &mut verification)?;
-        } else {
-            compare(original, split, options, &mut verification)?;
-        }
+        let mut verification = compare(original, split, options)?;
         verification.verified = verification.differences.is_empty();
         verification.is_cut = verification.differences.len() > MOST_DIFFERENCES;
         verification.differences.truncate(MOST_DIFFERENCES);
@@ -151,109 +140,106 @@ pub fn verify(original: &[u8], split: &[u8], options: &VerifyOptions) -> Result<
     })
 }
 
-fn compare(original: &[u8], split: &[u8], options: &VerifyOptions, verification: &mut Verification) -> Result<()> {
+/// One level of both.
+struct Level<'e, 'a> {
+    containers: (&'e Exported<'a>, &'e Exported<'a>),
+    modules: (Bytecode<'a>, Bytecode<'a>),
+    placeholder: (AttributeId, AttributeId),
+}
+
+fn compare(original: &[u8], split: &[u8], options: &VerifyOptions) -> Result<Verification> {
     let (ours, theirs) = (Exported::read(original)?, Exported::read(split)?);
     let platform = match &theirs.platforms[..] {
-        [platform] => Some(platform.clone()),
+        [platform] => Some(platform),
         _ => None,
     };
-    verification.platform = platform.as_ref().map(ToString::to_string);
     let mut levels = Vec::new();
     for (number, (ours, theirs)) in ours.levels().zip(theirs.levels()).enumerate() {
-        let modules = (read_module(ours, number, original)?, read_module(theirs, number, split)?);
-        levels.push((ours, theirs, modules));
+        let mut modules = (read_module(ours, number, original)?, read_module(theirs, number, split)?);
+        let placeholder = (placeholder(&mut modules.0), placeholder(&mut modules.1));
+        levels.push(Level { containers: (ours, theirs), modules, placeholder });
     }
-    let mut differences = Vec::new();
-    for (number, (ours, theirs, modules)) in levels.iter().enumerate() {
+    let mut found = Verification {
+        verified: false,
+        platform: platform.map(ToString::to_string),
+        levels: levels.len(),
+        functions: 0,
+        operations: 0,
+        differences: Vec::new(),
+        is_cut: false,
+    };
+    let has_lowered = levels.iter().any(|level| holds_lowered(&level.modules.1));
+    for (number, level) in levels.iter().enumerate() {
+        let (ours, theirs) = level.containers;
         // What a platform index or a dimension needs goes with the last of them.
-        let is_resolved = ours.platforms.len() > 1;
-        let needs_constants = !is_resolved || modules.1.is_polymorphic();
-        differences.extend(container::differences(ours, theirs, number, platform.as_ref(), ours.uses_global_constants && needs_constants));
+        let needs_constants = ours.platforms.len() < 2 || level.modules.1.is_polymorphic();
+        let expected = container::Expected { platform, uses_global_constants: ours.uses_global_constants && needs_constants, has_lowered };
+        found.differences.extend(container::differences(ours, theirs, number, &expected));
     }
     let counts = (ours.levels().count(), theirs.levels().count());
     if counts.0 != counts.1 {
-        differences.push(Difference {
+        found.differences.push(Difference {
             original: Some(counts.0.to_string()),
             split: Some(counts.1.to_string()),
-            ..Difference::new(DifferenceKind::Container, levels.len().saturating_sub(1), "number of levels")
+            ..Difference::new(DifferenceKind::Container, levels.len().saturating_sub(1), "vjp")
         });
     }
-    verification.differences.extend(differences);
-    for (number, (ours, theirs, modules)) in levels.iter().enumerate() {
-        verification.levels += 1;
-        let same_bytes = ours.module.as_borrowed().is_some_and(|bytes| theirs.module.as_borrowed() == Some(bytes));
-        if ours.platforms.len() < 2 && same_bytes {
-            verification.operations += modules.1.tree.operations.len();
-            verification.functions += modules.1.functions().count();
-            continue;
-        }
-        let index = match (&platform, ours.platforms.len()) {
-            (_, 0 | 1) => Index::None,
-            (Some(platform), _) => match ours.platforms.iter().position(|known| known == platform) {
-                Some(index) => Index::Is(index),
-                None => Index::Unknown,
-            },
-            (None, _) => Index::Unknown,
-        };
-        level(number, &modules.0, &modules.1, index, options, verification);
+    for (number, level) in levels.iter().enumerate() {
+        compare_level(number, level, platform, options, &mut found);
     }
-    Ok(())
+    if let Some(platform) = platform.filter(|_| has_lowered) {
+        check_lowered(split, platform, &options.table, &mut found.differences);
+    }
+    Ok(found)
 }
 
-/// The platform index of a level.
-enum Index {
-    /// The original takes none.
-    None,
-    /// It is this number.
-    Is(usize),
-    /// The split is for no platform of the original. The container says so.
-    Unknown,
-}
-
-fn level(
-    number: usize,
-    original: &Bytecode<'_>,
-    split: &Bytecode<'_>,
-    index: Index,
-    options: &VerifyOptions,
-    verification: &mut Verification,
-) {
-    let index = match index {
-        Index::None => None,
-        Index::Is(index) => Some(index),
-        Index::Unknown => return,
+fn compare_level(number: usize, level: &Level<'_, '_>, platform: Option<&Platform>, options: &VerifyOptions, found: &mut Verification) {
+    let (ours, theirs) = level.containers;
+    let index = match (&ours.platforms[..], platform) {
+        ([] | [_], _) => None,
+        (platforms, Some(platform)) => match platforms.iter().position(|known| known == platform) {
+            Some(index) => Some(index),
+            // The container says so.
+            None => return,
+        },
+        (_, None) => return,
     };
+    if index.is_none() && ours.module.as_borrowed().is_some_and(|bytes| theirs.module.as_borrowed() == Some(bytes)) {
+        found.operations += level.modules.1.tree.operations.len();
+        found.functions += level.modules.1.functions().count();
+        return;
+    }
     let unproved = |what: Unproved| Difference::new(DifferenceKind::Unproved, number, format!("cannot be proved: {what}"));
-    let modules = readable(original, "ORIGINAL").and_then(|ours| Ok((ours, readable(split, "SPLIT")?)));
-    let (ours, theirs) = match &modules {
-        Ok(modules) => (&modules.0, &modules.1),
-        Err(what) => return verification.differences.push(unproved(what.clone())),
+    let ours = readable(&level.modules.0, level.placeholder.0, "ORIGINAL");
+    let (ours, theirs) = match ours.and_then(|ours| Ok((ours, readable(&level.modules.1, level.placeholder.1, "SPLIT")?))) {
+        Ok(modules) => modules,
+        Err(what) => return found.differences.push(unproved(what)),
     };
     let attempt = |carries_out| {
-        let mut pairs = Pairs::new(ours, theirs, number, options.ignore_locations, carries_out);
-        let done = modules_same(&mut pairs, index);
+        let mut pairs = Pairs::new(&ours, &theirs, number, options.ignore_locations, carries_out);
+        let done = compare_modules(&mut pairs, index);
         pairs.differences.extend(done.err().map(unproved));
         (pairs.operations, pairs.functions.len(), pairs.differences)
     };
-    let mut found = attempt(CarriesOut::Platform);
-    if !found.2.is_empty() {
-        // A split may have left a choice whose outcome is certain. Then both are compared without such choices.
-        found = Some(attempt(CarriesOut::Everything)).filter(|again| again.2.is_empty()).unwrap_or(found);
+    let mut compared = attempt(CarriesOut::Platform);
+    if !compared.2.is_empty() {
+        // A split may have left a choice of the platform whose outcome is certain. Then it is compared without such choices.
+        compared = Some(attempt(CarriesOut::Everything)).filter(|again| again.2.is_empty()).unwrap_or(compared);
     }
-    verification.operations += found.0;
-    verification.functions += found.1;
-    verification.differences.extend(found.2);
+    found.operations += compared.0;
+    found.functions += compared.1;
+    found.differences.extend(compared.2);
 }
 
 /// A module of which everything can be looked at.
-fn readable<'b, 'a>(bytecode: &'b Bytecode<'a>, name: &str) -> std::result::Result<Module<'b, 'a>, Unproved> {
+fn readable<'b, 'a>(bytecode: &'b Bytecode<'a>, placeholder: AttributeId, name: &str) -> std::result::Result<Module<'b, 'a>, Unproved> {
     match &bytecode.unreadable {
         Some(what) => Err(format!("the module of {name} holds what is not known here: {what}")),
-        None => Module::new(bytecode).map_err(|what| format!("the module of {name}: {what}")),
+        None => Module::new(bytecode, placeholder).map_err(|what| format!("the module of {name}: {what}")),
     }
 }
 
-fn modules_same(pairs: &mut Pairs<'_, '_, '_>, index: Option<usize>) -> std::result::Result<(), Unproved> {
+fn compare_modules(pairs: &mut Pairs<'_, '_, '_>, index: Option<usize>) -> std::result::Result<(), Unproved> {
     let (original, split) = (pairs.original.module, pairs.split.module);
     container::encodings(original.bytecode, split.bytecode, pairs.level, &mut pairs.differences);
     pairs.module_attributes(index.map(|_| split.bytecode.is_polymorphic()));
@@ -306,43 +292,54 @@ fn main_of(walker: &mut Walker<'_, '_, '_>, index: Option<usize>) -> std::result
     walker.walk(main, arguments)
 }
 
-/// Whether an export holds Python callbacks that were lowered.
-fn holds_lowered(exported: &Exported<'_>, bytes: &[u8]) -> Result<bool> {
-    for (level, exported) in exported.levels().enumerate() {
-        let bytecode = read_module(exported, level, bytes)?;
-        if lowered(&bytecode).next().is_some() {
-            return Ok(true);
+/// The name of the target that lowered callbacks had, where both modules can find it.
+fn placeholder(bytecode: &mut Bytecode<'_>) -> AttributeId {
+    let name = Field::String(Bytes(PLACEHOLDER_TARGET.as_bytes().into()));
+    bytecode.tables.intern_attribute(Entry::new(dialect::VHLO, code::vhlo::STRING, [name]))
+}
+
+/// Whether a module holds Python callbacks that were lowered.
+fn holds_lowered(bytecode: &Bytecode<'_>) -> bool {
+    let mut dictionaries = bytecode.tree.operations.iter().filter_map(|operation| bytecode.tables.dictionary(operation.attributes?));
+    dictionaries.any(|mut items| items.any(|(key, _)| key == LOWERED_ATTRIBUTE.as_bytes()))
+}
+
+/// Callbacks that were lowered call what the table says, by one number each that no other one has.
+fn check_lowered(split: &[u8], platform: &Platform, table: &Table, differences: &mut Vec<Difference>) {
+    let report = match callbacks_of(split, table) {
+        Ok(report) => report,
+        Err(error) => {
+            let what = format!("cannot be proved: the callbacks of SPLIT: {error}");
+            return differences.push(Difference::new(DifferenceKind::Unproved, 0, what));
         }
-    }
-    Ok(false)
-}
-
-/// What each lowered callback was, with its target and its configuration.
-fn lowered<'b>(bytecode: &'b Bytecode<'_>) -> impl Iterator<Item = (AttributeId, Option<AttributeId>, Option<AttributeId>)> + 'b {
-    bytecode.tree.operations.iter().filter_map(|operation| {
-        let find = |name: &str| {
-            let mut items = bytecode.tables.dictionary(operation.attributes?)?;
-            items.find(|(key, _)| *key == name.as_bytes()).map(|(_, value)| value)
-        };
-        Some((find(LOWERED_ATTRIBUTE)?, bytecode.inherent(operation, "call_target_name"), find("mhlo.backend_config")))
-    })
-}
-
-/// Callbacks that were lowered have one number each, and each number is one callback.
-fn check_numbers(exported: &Exported<'_>, bytes: &[u8], verification: &mut Verification) -> Result<()> {
-    for (level, exported) in exported.levels().enumerate() {
-        let bytecode = read_module(exported, level, bytes)?;
-        let (mut numbers, mut callbacks) = (FxHashMap::default(), FxHashMap::default());
-        for (was, _, number) in lowered(&bytecode) {
-            let is_one = *numbers.entry(was).or_insert(number) == number && *callbacks.entry(number).or_insert(was) == was;
-            if !is_one || number.is_none() {
-                let what = format!("number of the lowered callback {}", same::attribute_text(&bytecode, was));
-                let difference = Difference::new(DifferenceKind::Operation, level, what);
-                verification.differences.push(difference);
+    };
+    for level in report.levels {
+        let mut numbers = FxHashMap::default();
+        for slot in &level.slots {
+            let lowering = slot.lowerings.iter().find(|lowering| lowering.platform == platform.as_str());
+            let target = lowering.and_then(|lowering| lowering.target.clone());
+            let mut own = None;
+            for call in slot.calls.iter().filter(|call| call.target.is_some()) {
+                let mut report = |what: &str, original: Option<String>, split: Option<String>| {
+                    differences.push(Difference {
+                        function: Some(call.function.clone()),
+                        place: call.place.clone(),
+                        original,
+                        split,
+                        ..Difference::new(DifferenceKind::Operation, level.level, format!("{what} of lowered callback `{}`", slot.name))
+                    });
+                };
+                if target != call.target {
+                    report("target", target.clone(), call.target.clone());
+                }
+                let is_own = *own.get_or_insert(call.index) == call.index;
+                let is_free = call.index.is_some_and(|index| *numbers.entry(index).or_insert(slot.slot) == slot.slot);
+                if !is_own || !is_free {
+                    report("number", None, call.index.map(|index| index.to_string()));
+                }
             }
         }
     }
-    Ok(())
 }
 
 /// The platform that an export is for, as messages show it.

@@ -9,6 +9,7 @@ use jaxprism::verify::{Difference, DifferenceKind};
 use jaxprism::{Verification, VerifyOptions};
 use serde::Serialize;
 
+use super::callback_options::table;
 use super::io::{self, Input, is_dash};
 use super::refuse_arguments;
 use super::table::{counted, number, visible};
@@ -42,6 +43,10 @@ pub struct Opts {
     #[arg(long)]
     ignore_locations: bool,
 
+    /// Callbacks were lowered with the platforms and targets of this file as well; see docs/callbacks.md
+    #[arg(long, value_name = "FILE")]
+    table: Option<PathBuf>,
+
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -69,7 +74,7 @@ impl Opts {
             refuse_arguments("standard input holds one export, and `-` is named more than once");
         }
         let original = Input::read(Some(&self.against))?;
-        let options = VerifyOptions::default().ignore_locations(self.ignore_locations);
+        let options = VerifyOptions::default().ignore_locations(self.ignore_locations).table(table(self.table.as_deref())?);
         let mut found = Vec::new();
         for path in &self.splits {
             let split = Input::read(Some(path))?;

@@ -5,19 +5,23 @@ use std::fmt::Debug;
 use super::same::shown;
 use super::{Difference, DifferenceKind, platforms_text};
 use crate::bytecode::{Bytecode, ResourceData};
-use crate::container::{Exported, Platform, PyTree};
+use crate::callbacks::GUARD_EFFECT;
+use crate::container::{Effect, Exported, Platform, PyTree};
 
-/// What differs at one level. `uses_global_constants` is what the split must say.
-pub(super) fn differences(
-    original: &Exported<'_>,
-    split: &Exported<'_>,
-    level: usize,
-    platform: Option<&Platform>,
-    uses_global_constants: bool,
-) -> Vec<Difference> {
+/// What a split must say otherwise than its original.
+pub(super) struct Expected<'e> {
+    /// Its one platform.
+    pub(super) platform: Option<&'e Platform>,
+    pub(super) uses_global_constants: bool,
+    /// Whether callbacks were lowered, so that stock JAX must be kept from loading it.
+    pub(super) has_lowered: bool,
+}
+
+/// What differs at one level.
+pub(super) fn differences(original: &Exported<'_>, split: &Exported<'_>, level: usize, expected: &Expected<'_>) -> Vec<Difference> {
     let mut fields = Fields { level, found: Vec::new() };
     let is_platform = |platform: &Platform| original.platforms.contains(platform) && split.platforms == std::slice::from_ref(platform);
-    if !platform.is_some_and(is_platform) {
+    if !expected.platform.is_some_and(is_platform) {
         fields.report("platforms", platforms_text(&original.platforms), platforms_text(&split.platforms));
     }
     // Every field is named, so that one that is new is not forgotten.
@@ -60,13 +64,14 @@ pub(super) fn differences(
     fields.list("in_shardings", in_shardings, &split.in_shardings);
     fields.list("out_shardings", out_shardings, &split.out_shardings);
     // No effects are none, however the file says so.
-    let some = |effects: &Option<Vec<_>>| Some(effects.clone().unwrap_or_default());
-    fields.list("ordered_effects", &some(ordered_effects), &some(&split.ordered_effects));
-    fields.list("unordered_effects", &some(unordered_effects), &some(&split.unordered_effects));
+    fields.list("ordered_effects", &own(ordered_effects), &own(&split.ordered_effects));
+    fields.list("unordered_effects", &own(unordered_effects), &own(&split.unordered_effects));
+    let is_guarded = split.unordered_effects.iter().flatten().any(is_guard);
+    fields.one("unordered_effects has the guard of lowered callbacks", &expected.has_lowered, &is_guarded);
     fields.list("disabled_checks", disabled_checks, &split.disabled_checks);
     fields.one("calling_convention_version", calling_convention_version, &split.calling_convention_version);
     fields.list("module_kept_var_idx", module_kept_var_idx, &split.module_kept_var_idx);
-    fields.one("uses_global_constants", &uses_global_constants, &split.uses_global_constants);
+    fields.one("uses_global_constants", &expected.uses_global_constants, &split.uses_global_constants);
     fields.one("nr_devices", nr_devices, &split.nr_devices);
     fields.list("unique_avals", unique_avals, &split.unique_avals);
     fields.list("unique_abstract_meshes", unique_abstract_meshes, &split.unique_abstract_meshes);
@@ -77,6 +82,15 @@ pub(super) fn differences(
     fields.list("out_shardings_idxs", out_shardings_idxs, &split.out_shardings_idxs);
     fields.one("jax_version", jax_version, &split.jax_version);
     fields.found
+}
+
+fn is_guard(effect: &Effect<'_>) -> bool {
+    effect.type_name.as_deref() == Some(GUARD_EFFECT)
+}
+
+/// The effects but for the guard.
+fn own<'e, 'a>(effects: &'e Option<Vec<Effect<'a>>>) -> Option<Vec<&'e Effect<'a>>> {
+    Some(effects.iter().flatten().filter(|effect| !is_guard(effect)).collect())
 }
 
 /// What modules are encoded in, and what stands beside them.

@@ -5,6 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::integer::Integer;
 use crate::bytecode::{AttributeId, Block, Bytecode, Code, Field, OpNameId, Operation, TypeId, ValueId, code, dialect};
+use crate::callbacks::LOWERED_ATTRIBUTE;
 
 /// Why something cannot be proved.
 pub(super) type Unproved = String;
@@ -192,6 +193,8 @@ impl Name {
 /// A module and its indexes. Positions are those of its operations in textual order.
 pub(super) struct Module<'b, 'a> {
     pub(super) bytecode: &'b Bytecode<'a>,
+    /// The target of callbacks before they are lowered.
+    placeholder: AttributeId,
     /// What stands at the top, in textual order.
     pub(super) top: Vec<u32>,
     /// The functions by their names.
@@ -205,12 +208,13 @@ pub(super) struct Module<'b, 'a> {
 }
 
 impl<'b, 'a> Module<'b, 'a> {
-    pub(super) fn new(bytecode: &'b Bytecode<'a>) -> Result<Self, Unproved> {
+    pub(super) fn new(bytecode: &'b Bytecode<'a>, placeholder: AttributeId) -> Result<Self, Unproved> {
         let tables = &bytecode.tables;
         let names = (0..tables.op_name_count() as u32).map(|id| Name::of(&tables.op_name_text(OpNameId(id)))).collect();
         let integers = (0..tables.type_count() as u32).map(|id| Integer::of(tables, TypeId(id))).collect();
         let mut module = Self {
             bytecode,
+            placeholder,
             top: Vec::new(),
             functions: FxHashMap::default(),
             names,
@@ -353,7 +357,7 @@ impl<'b, 'a> Module<'b, 'a> {
         self.bytecode.inherent(operation, name)
     }
 
-    /// The attributes of an operation, inherent ones and others, by name.
+    /// The attributes of an operation, inherent ones and others, by name. Those of a callback that was lowered are as they were before.
     pub(super) fn attributes(&self, operation: &Operation) -> Vec<(&'b [u8], AttributeId)> {
         let bytecode = self.bytecode;
         let mut attributes: Vec<(&'b [u8], AttributeId)> = Vec::new();
@@ -364,6 +368,18 @@ impl<'b, 'a> Module<'b, 'a> {
             attributes.extend(named.filter_map(|(name, value)| Some((name, (*value)?))));
         }
         attributes.extend(operation.attributes.and_then(|id| bytecode.tables.dictionary(id)).into_iter().flatten());
+        if self.kind(operation) == Kind::CustomCall
+            && let Some(lowered) = attributes.iter().position(|item| item.0 == LOWERED_ATTRIBUTE.as_bytes())
+        {
+            let (_, was) = attributes.remove(lowered);
+            for (name, id) in &mut attributes {
+                match *name {
+                    b"mhlo.backend_config" => *id = was,
+                    b"call_target_name" => *id = self.placeholder,
+                    _ => {}
+                }
+            }
+        }
         attributes
     }
 

@@ -66,11 +66,11 @@ impl<'m, 'b: 'm, 'a> Pairs<'m, 'b, 'a> {
         split: &'m Module<'b, 'a>,
         level: usize,
         ignore_locations: bool,
-        carries_out: CarriesOut,
+        split_carries_out: CarriesOut,
     ) -> Self {
         Self {
-            original: Walker::new(original, carries_out),
-            split: Walker::new(split, carries_out),
+            original: Walker::new(original, CarriesOut::Platform),
+            split: Walker::new(split, split_carries_out),
             same: Same::new(original.bytecode, split.bytecode),
             ignore_locations,
             level,
@@ -434,7 +434,7 @@ impl<'b, 'a> Body<'_, '_, 'b, 'a> {
                     (left, right) = (left + 1, right + 1);
                 }
                 // What is one number is compared where it is used: the split may have it as a constant.
-                _ if is_number(self.split, b) => right += 1,
+                _ if is_constant(self.split, b) => right += 1,
                 _ if is_number(self.original, a) => left += 1,
                 Some(differences) if !differences.contains(&What::Name) => {
                     if !self.accept(a, b, &differences) {
@@ -545,8 +545,8 @@ impl<'b, 'a> Body<'_, '_, 'b, 'a> {
         if !self.same.types(original.module.type_of(left), split.module.type_of(right)) {
             return false;
         }
-        if self.bound.get(&original.residual.root(left)) == Some(&split.residual.root(right)) {
-            return true;
+        if let Some(bound) = self.bound.get(&original.residual.root(left)) {
+            return *bound == split.residual.root(right);
         }
         let numbers = (original.residual.known(left), split.residual.known(right));
         matches!(numbers, (Some(left), Some(right)) if left.number == right.number)
@@ -703,6 +703,15 @@ fn is_number(side: Side<'_, '_, '_>, item: &Item) -> bool {
         && operation.results.len > 0
         && side.module.is_pure(operation)
         && values(operation.results).all(|result| side.residual.known(result).is_some())
+}
+
+/// Whether a step is nothing but a number, of the type that it says.
+fn is_constant(side: Side<'_, '_, '_>, item: &Item) -> bool {
+    let operation = side.module.operation(item.operation);
+    let of = side.module.inherent(operation, "value").and_then(|id| side.module.bytecode.tables.attribute(id).types().next());
+    side.module.kind(operation) == Kind::Constant
+        && is_number(side, item)
+        && values(operation.results).all(|result| of == Some(side.module.type_of(result)))
 }
 
 /// The items but for those at some positions, which ascend.
