@@ -18,7 +18,7 @@ use jaxprism::callbacks::Table;
 use jaxprism::passes::{Options, find};
 use jaxprism::pieces::Pieces;
 use jaxprism::split::rewrite;
-use jaxprism::{CheckOptions, Error, ErrorKind, Exported, SplitOptions, callbacks_of, check, inspect, split};
+use jaxprism::{CheckOptions, Error, ErrorKind, Exported, SplitOptions, VerifyOptions, callbacks_of, check, inspect, split, verify};
 
 /// Nothing here is large: alone, a debug build takes less than two seconds for the slowest. A busy machine takes longer.
 const TOO_LONG: Duration = Duration::from_secs(20);
@@ -70,6 +70,9 @@ fn whole(name: &str, bytes: &[u8]) {
         }
         return;
     }
+    if let Err(error) = verify(bytes, bytes, &VerifyOptions::default()) {
+        check_error(name, &error);
+    }
     match split(bytes, &SplitOptions::default()) {
         Ok(split) => {
             for output in split.outputs.values() {
@@ -78,6 +81,9 @@ fn whole(name: &str, bytes: &[u8]) {
                 for level in again.levels() {
                     let module = level.module.as_borrowed().unwrap();
                     Bytecode::read(module, 0).unwrap_or_else(|error| panic!("{name}: cannot read a module that was written: {error:?}"));
+                }
+                if let Err(error) = verify(bytes, &written, &VerifyOptions::default()) {
+                    check_error(name, &error);
                 }
             }
         }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use common::{Random, keeping_callbacks, mutate_module, on_a_large_stack, samples, shipped};
 use jaxprism::bytecode::{AttributeId, Bytecode, Field, Operation, TypeId, ValueId, dialect};
 use jaxprism::callbacks::{CallbackOptions, Policies, Policy, Table};
-use jaxprism::container::{Effect, Exported};
+use jaxprism::container::{Effect, Exported, PyTree, PyTreeKind};
 use jaxprism::ir::text::{TextOptions, write_text};
 use jaxprism::verify::Difference;
 use jaxprism::{Locations, Platform, Source, SplitOptions, Verification, VerifyOptions, split, verify};
@@ -116,7 +116,8 @@ fn every_split_is_proved() {
 /// The operations of a module that compute something.
 fn operations(exported: &Exported<'_>) -> usize {
     let module = Bytecode::read(exported.module.as_borrowed().unwrap(), 0).unwrap();
-    let names = ["builtin.module", "vhlo.func_v1", "vhlo.return_v1", "sdy.return", "sdy.mesh", "vhlo.constant_v1", "vhlo.broadcast_in_dim_v1"];
+    let names =
+        ["builtin.module", "vhlo.func_v1", "vhlo.return_v1", "sdy.return", "sdy.mesh", "vhlo.constant_v1", "vhlo.broadcast_in_dim_v1"];
     module.tree.operations.iter().filter(|operation| !names.contains(&&*module.op_name(operation))).count()
 }
 
@@ -125,7 +126,8 @@ fn an_export_for_one_platform_is_its_own_split() {
     let single = export("single.jax-0.12.0.1.jax_exported");
     assert!(compared(&single, &single).verified);
     let demo = export("demo.jax-0.12.0.1.jax_exported");
-    assert_eq!(lines(&compared(&demo, &demo)), ["platforms: cpu, cuda, tpu -> cpu, cuda, tpu"]);
+    let found = ["platforms: cpu, cuda, tpu -> cpu, cuda, tpu", "uses_global_constants: false -> true"];
+    assert_eq!(lines(&compared(&demo, &demo)), found);
 }
 
 #[test]
@@ -135,7 +137,6 @@ fn locations_are_compared_unless_they_are_ignored() {
         let verification = compared(&original, &split);
         let is_location = |difference: &Difference| difference.what.starts_with("location");
         assert!(!verification.verified && verification.differences.iter().all(is_location), "{:?}", lines(&verification));
-        assert!(verification.is_cut, "all but the first hundred are left out");
         assert!(verify(&original, &split, &VerifyOptions::default().ignore_locations(true)).unwrap().verified);
     }
 }
@@ -149,7 +150,10 @@ fn the_split_for_another_platform_is_found() {
     assert_eq!(
         lines(&compared(&original, &relabelled)),
         [
-            "@cholesky vhlo.custom_call_v2 make.py:193:4 attribute `call_target_name`: \"lapack_spotrf_ffi\" -> \"cusolver_potrf_ffi\"",
+            "@cholesky vhlo.custom_call_v2 `cholesky` attribute `call_target_name`: \"lapack_spotrf_ffi\" -> \"cusolver_potrf_ffi\"",
+            "@cholesky vhlo.custom_call_v2 `cholesky` attribute `mhlo.backend_config`: {\"uplo\" = 76 : ui8} -> {\"lower\" = true}",
+            "@eigh vhlo.custom_call_v2 `eigh` attribute `call_target_name`: \"lapack_ssyevd_ffi\" -> \"cusolver_syevd_ffi\"",
+            "@eigh vhlo.custom_call_v2 `eigh` attribute `mhlo.backend_config`: {\"mode\" = 86 : ui8, \"uplo\" = 76 : ui8} -> {\"algorithm\" = 0 : ui8, \"lower\" = true}",
         ]
     );
     let unknown = with_container(&output(&original, Platform::CUDA), |exported| exported.platforms = vec![Platform::ROCM]);
@@ -167,7 +171,10 @@ fn one_byte_of_a_constant_is_found() {
     let place = largest - split.as_ptr() as usize;
     split[place] ^= 1;
     let found = lines(&compared(&original, &split));
-    assert!(matches!(&found[..], [line] if line.starts_with("@") && line.contains(" vhlo.constant_v1 ") && line.contains("attribute `value`: ")), "{found:?}");
+    assert!(
+        matches!(&found[..], [line] if line.starts_with("@") && line.contains(" vhlo.constant_v1 ") && line.contains("attribute `value`: ")),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -196,25 +203,28 @@ fn a_number_is_found_where_it_is_used() {
 fn an_attribute_is_found() {
     let original = export("demo.jax-0.12.0.1.jax_exported");
     let split = with_module(&output(&original, Platform::CPU), |module| {
-        let at = module.tree.operations[position(module, "vhlo.dot_general_v2", 0)].properties.unwrap().range();
-        let id = module.tree.properties[at.start + 3].unwrap();
-        let mut entry = module.tables.attribute(id).clone();
+        let at = module.tree.operations[position(module, "vhlo.transpose_v1", 0)].properties.unwrap().range().start;
+        let mut entry = module.tables.attribute(module.tree.properties[at].unwrap()).clone();
         for field in &mut entry.fields {
             if let Field::Blob(bytes) = field {
                 bytes.0.to_mut()[0] ^= 1;
             }
         }
-        module.tree.properties[at.start + 3] = Some(module.tables.intern_attribute(entry));
+        module.tree.properties[at] = Some(module.tables.intern_attribute(entry));
     });
     let found = lines(&compared(&original, &split));
-    assert!(matches!(&found[..], [line] if line.contains("vhlo.dot_general_v2 make.py:") && line.contains(" attribute `")), "{found:?}");
+    assert!(
+        matches!(&found[..], [line] if line.contains("vhlo.transpose_v1 make.py:") && line.contains(" attribute `permutation`: ")),
+        "{found:?}"
+    );
 }
 
 #[test]
 fn an_operation_that_is_gone_is_found() {
     let original = export("callbacks.jax-0.12.0.1.jax_exported");
     let split = outputs(&original, &keeping_callbacks()).remove(0).1;
-    let is_effect = |line: &String| line.trim_start().starts_with("\"vhlo.custom_call") && line.contains("has_side_effect = #vhlo.bool_v1<true>");
+    let is_effect =
+        |line: &String| line.trim_start().starts_with("\"vhlo.custom_call") && line.contains("has_side_effect = #vhlo.bool_v1<true>");
     let without = with_text(&split, |mut lines| {
         let last = lines.iter().rposition(is_effect).unwrap();
         lines.remove(last);
@@ -229,7 +239,10 @@ fn an_operation_that_is_gone_is_found() {
         lines
     });
     let found = lines(&compared(&original, &twice));
-    assert!(found[0].contains("SPLIT has another operation before it") || found[0].contains("SPLIT has another operation in its place"), "{found:?}");
+    assert!(
+        found[0].contains("SPLIT has another operation before it") || found[0].contains("SPLIT has another operation in its place"),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -284,21 +297,16 @@ fn fields_of_the_container_are_found() {
         deeper.module = exported.module.clone();
     });
     assert!(!found.is_empty() && found.iter().all(|line| line.starts_with("level 1 ")), "{found:?}");
-    let demo = export("demo.jax-0.12.0.1.jax_exported");
-    let renamed = with_container(&output(&demo, Platform::CPU), |exported| {
-        let tree = &mut exported.in_tree;
-        let dict = first_dict(tree).expect("a dict");
-        dict.children_names.as_mut().unwrap()[0] = "other".into();
-    });
-    let found = lines(&compared(&demo, &renamed));
-    assert!(matches!(&found[..], [line] if line.starts_with("names of in_tree[") && line.ends_with("-> \"other\"")), "{found:?}");
-}
-
-fn first_dict<'t, 'a>(tree: &'t mut jaxprism::container::PyTree<'a>) -> Option<&'t mut jaxprism::container::PyTree<'a>> {
-    if tree.children_names.as_ref().is_some_and(|names| !names.is_empty()) {
-        return Some(tree);
-    }
-    tree.children.iter_mut().flatten().find_map(first_dict)
+    assert_eq!(change(&|exported| exported.in_tree.kind = PyTreeKind::List), ["kind of in_tree: Tuple -> List"]);
+    let named = |bytes: &[u8], name: &'static str| {
+        with_container(bytes, |exported| {
+            let leaf = || PyTree::new(PyTreeKind::Leaf, vec![]);
+            exported.in_tree.children.as_mut().unwrap()[0] = PyTree::dict(vec![("w".into(), leaf()), (name.into(), leaf())]);
+        })
+    };
+    assert!(compared(&named(&original, "b"), &named(&split, "b")).verified);
+    let found = lines(&compared(&named(&original, "b"), &named(&split, "c")));
+    assert_eq!(found, ["names of in_tree[0][1]: \"b\" -> \"c\""]);
 }
 
 #[test]
@@ -310,9 +318,21 @@ fn what_lowered_callbacks_call_is_compared_with_the_table() {
         lines.into_iter().map(wrong).collect()
     });
     let found = lines(&compared(&original, &renamed));
-    let is_target = |line: &String| line.contains(" target of lowered callback `") && line.ends_with("xla_ffi_python_gpu_callback -> xla_ffi_python_cpu_callback");
+    let is_target = |line: &String| {
+        line.contains(" target of lowered callback `") && line.ends_with("xla_ffi_python_gpu_callback -> xla_ffi_python_cpu_callback")
+    };
     assert!(!found.is_empty() && found.iter().all(is_target), "{found:?}");
-    let renumbered = with_text(&split, |lines| lines.into_iter().map(|line| line.replace("{\"index\" = 1 : ui64}", "{\"index\" = 0 : ui64}").replace("#vhlo.string_v1<\"index\"> = #vhlo.integer_v1<1 : ui64>", "#vhlo.string_v1<\"index\"> = #vhlo.integer_v1<0 : ui64>")).collect());
+    let renumbered = with_text(&split, |lines| {
+        lines
+            .into_iter()
+            .map(|line| {
+                line.replace("{\"index\" = 1 : ui64}", "{\"index\" = 0 : ui64}").replace(
+                    "#vhlo.string_v1<\"index\"> = #vhlo.integer_v1<1 : ui64>",
+                    "#vhlo.string_v1<\"index\"> = #vhlo.integer_v1<0 : ui64>",
+                )
+            })
+            .collect()
+    });
     let found = lines(&compared(&original, &renumbered));
     assert!(!found.is_empty() && found.iter().all(|line| line.contains(" number of lowered callback `")), "{found:?}");
     let unguarded = with_container(&split, |exported| exported.unordered_effects = Some(Vec::new()));
@@ -346,26 +366,37 @@ fn canonical(bytes: &[u8]) -> Vec<String> {
     exported.levels().map(text).collect()
 }
 
+/// What a constant says.
+fn constant_of(module: &Bytecode<'_>, value: ValueId) -> Option<AttributeId> {
+    let operation = module.tree.operations.iter().find(|operation| operation.results.range().contains(&value.index()))?;
+    module.inherent(operation, "value").filter(|_| is_named(module, operation, "vhlo.constant_v1"))
+}
+
 /// Changes one thing, and says what. `None` where that thing is not there, or where the change is none.
 fn change_one(module: &mut Bytecode<'_>, random: &mut Random) -> Option<String> {
     let at = random.below(module.tree.operations.len());
     let operation = module.tree.operations[at].clone();
     let name = module.op_name(&operation);
-    let is_type = |left: ValueId, right: ValueId, module: &Bytecode<'_>| module.tree.value_types[left.index()] == module.tree.value_types[right.index()];
+    let is_type = |left: ValueId, right: ValueId, module: &Bytecode<'_>| {
+        module.tree.value_types[left.index()] == module.tree.value_types[right.index()]
+    };
     match random.below(5) {
         0 if operation.operands.len > 1 => {
             let start = operation.operands.range().start;
-            let (one, other) = (start + random.below(operation.operands.len as usize), start + random.below(operation.operands.len as usize));
+            let (one, other) =
+                (start + random.below(operation.operands.len as usize), start + random.below(operation.operands.len as usize));
             let (left, right) = (module.tree.operands[one], module.tree.operands[other]);
             module.tree.operands.swap(one, other);
-            (left != right && is_type(left, right, module)).then(|| format!("operands of {name} swapped"))
+            let is_same = constant_of(module, left).is_some_and(|value| constant_of(module, right) == Some(value));
+            (left != right && is_type(left, right, module) && !is_same).then(|| format!("operands of {name} swapped"))
         }
         1 if operation.operands.len > 0 => {
             let place = operation.operands.range().start + random.below(operation.operands.len as usize);
             let old = module.tree.operands[place];
             let new = ValueId(old.0.checked_sub(1 + random.below(6) as u32)?);
             module.tree.operands[place] = new;
-            is_type(old, new, module).then(|| format!("operand of {name} is another value"))
+            let is_same = constant_of(module, old).is_some_and(|value| constant_of(module, new) == Some(value));
+            (is_type(old, new, module) && !is_same).then(|| format!("operand of {name} is another value"))
         }
         2 => {
             let span = operation.properties.filter(|span| span.len > 0)?;
@@ -405,7 +436,7 @@ fn every_change_at_random_that_can_be_seen_is_found() {
     for sample in shipped().iter().filter(|sample| sample.name.contains("0.12.0.1") || sample.name.contains("0.4.30")) {
         let splits = outputs(&sample.bytes, &keeping_callbacks());
         let texts: Vec<_> = splits.iter().map(|(_, split)| canonical(split)).collect();
-        for _ in 0..400 {
+        for _ in 0..150 {
             let number = random.below(splits.len());
             let (platform, split) = &splits[number];
             let exported = Exported::read(split).unwrap();
@@ -427,7 +458,7 @@ fn every_change_at_random_that_can_be_seen_is_found() {
         }
     }
     eprintln!("{found} changes found; not found, though the text differs: {invisible:#?}");
-    assert!(found > 500, "{found}");
+    assert!(found > 300, "{found}");
     assert!(invisible.is_empty(), "{invisible:#?}");
 }
 

@@ -203,6 +203,7 @@ pub(super) struct Module<'b, 'a> {
     integers: Vec<Option<Integer>>,
     /// The functions that each attribute names itself, other than as a callee.
     naming: FxHashMap<AttributeId, Vec<&'b [u8]>>,
+    constants: FxHashSet<ValueId>,
     /// All functions that something names other than as a callee.
     pub(super) named_otherwise: FxHashSet<&'b [u8]>,
 }
@@ -220,6 +221,7 @@ impl<'b, 'a> Module<'b, 'a> {
             names,
             integers,
             naming: FxHashMap::default(),
+            constants: FxHashSet::default(),
             named_otherwise: FxHashSet::default(),
         };
         let tree = &bytecode.tree;
@@ -237,6 +239,8 @@ impl<'b, 'a> Module<'b, 'a> {
                 }
             }
         }
+        let constants = tree.operations.iter().filter(|operation| module.kind(operation) == Kind::Constant);
+        module.constants = constants.flat_map(|operation| values(operation.results)).collect();
         module.check_order()?;
         module.find_names();
         Ok(module)
@@ -260,8 +264,7 @@ impl<'b, 'a> Module<'b, 'a> {
             for block in blocks.get(&position).into_iter().flatten().filter(|block| block.end > block.first) {
                 set(&mut is_visible, block.arguments, true);
             }
-            if let Some(operand) = tree.operands_of(operation).iter().find(|operand| is_visible.get(operand.index()) != Some(&true)) {
-                let _ = operand;
+            if tree.operands_of(operation).iter().any(|operand| is_visible.get(operand.index()) != Some(&true)) {
                 return Err(format!("an operand of `{}` is used before it is defined", self.name(operation)));
             }
             open.push((operation.end, operation.results, true));
@@ -324,6 +327,11 @@ impl<'b, 'a> Module<'b, 'a> {
 
     pub(super) fn type_of(&self, value: ValueId) -> TypeId {
         self.bytecode.tree.value_types[value.index()]
+    }
+
+    /// Whether a value is a constant as it stands.
+    pub(super) fn is_constant(&self, value: ValueId) -> bool {
+        self.constants.contains(&value)
     }
 
     /// The elements of a value, if they are integers.

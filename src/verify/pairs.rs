@@ -427,7 +427,7 @@ impl<'b, 'a> Body<'_, '_, 'b, 'a> {
             };
             let differences = self.compare(a, b);
             match differences {
-                Some(differences) if differences.iter().all(|what| *what == What::Location) => {
+                Some(differences) if differences.is_empty() => {
                     if !self.accept(a, b, &differences) {
                         return;
                     }
@@ -545,11 +545,15 @@ impl<'b, 'a> Body<'_, '_, 'b, 'a> {
         if !self.same.types(original.module.type_of(left), split.module.type_of(right)) {
             return false;
         }
-        if let Some(bound) = self.bound.get(&original.residual.root(left)) {
-            return *bound == split.residual.root(right);
+        let roots = (original.residual.root(left), split.residual.root(right));
+        let bound = self.bound.get(&roots.0);
+        if bound == Some(&roots.1) {
+            return true;
         }
         let numbers = (original.residual.known(left), split.residual.known(right));
-        matches!(numbers, (Some(left), Some(right)) if left.number == right.number)
+        let is_same = matches!(numbers, (Some(left), Some(right)) if left.number == right.number);
+        // One constant is as good as another that says the same; which of several is bound to which is chance.
+        is_same && (bound.is_none() || original.module.is_constant(roots.0) && split.module.is_constant(roots.1))
     }
 
     /// Takes two steps for one another, with what differs in them. Returns whether to go on.

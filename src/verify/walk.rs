@@ -270,7 +270,8 @@ impl<'m, 'b, 'a> Walker<'m, 'b, 'a> {
         if body.arguments.len as usize != arguments.len() {
             return Err(format!("function `{}` is called with another number of arguments", self.module.function_name(*function)));
         }
-        let mut residual = Residual { function: *function, arguments: arguments.clone(), carries_out: self.carries_out, ..Residual::default() };
+        let mut residual =
+            Residual { function: *function, arguments: arguments.clone(), carries_out: self.carries_out, ..Residual::default() };
         for (argument, number) in values(body.arguments).zip(arguments) {
             residual.set(argument, number.map(|number| Known { number, origin: Origin::Platform }), None);
         }
