@@ -80,7 +80,7 @@ pub(super) fn differences(original: &Exported<'_>, split: &Exported<'_>, level: 
     fields.list("out_avals_idxs", out_avals_idxs, &split.out_avals_idxs);
     fields.list("in_shardings_idxs", in_shardings_idxs, &split.in_shardings_idxs);
     fields.list("out_shardings_idxs", out_shardings_idxs, &split.out_shardings_idxs);
-    fields.one("jax_version", jax_version, &split.jax_version);
+    fields.optional("jax_version", jax_version.as_ref(), split.jax_version.as_ref());
     fields.found
 }
 
@@ -149,7 +149,14 @@ impl Fields {
                     self.one(&format!("{field}[{place}]"), ours, theirs);
                 }
             }
-            (ours, theirs) => self.one(field, ours, theirs),
+            (ours, theirs) => self.optional(field, ours.as_ref(), theirs.as_ref()),
+        }
+    }
+
+    fn optional<T: PartialEq + Debug>(&mut self, field: &str, original: Option<&T>, split: Option<&T>) {
+        let text = |value: Option<&T>| value.map_or_else(|| "absent".to_owned(), |value| format!("{value:?}"));
+        if original != split {
+            self.report(field, text(original), text(split));
         }
     }
 
@@ -159,10 +166,10 @@ impl Fields {
         while let Some((path, ours, theirs)) = work.pop() {
             self.one(&format!("kind of {path}"), &ours.kind, &theirs.kind);
             self.list(&format!("names of {path}"), &ours.children_names, &theirs.children_names);
-            self.one(&format!("custom_name of {path}"), &ours.custom_name, &theirs.custom_name);
-            self.one(&format!("custom_auxdata of {path}"), &ours.custom_auxdata, &theirs.custom_auxdata);
+            self.optional(&format!("custom_name of {path}"), ours.custom_name.as_ref(), theirs.custom_name.as_ref());
+            self.optional(&format!("custom_auxdata of {path}"), ours.custom_auxdata.as_ref(), theirs.custom_auxdata.as_ref());
             let counts = (ours.children.as_ref().map(Vec::len), theirs.children.as_ref().map(Vec::len));
-            self.one(&format!("number of children of {path}"), &counts.0, &counts.1);
+            self.optional(&format!("number of children of {path}"), counts.0.as_ref(), counts.1.as_ref());
             if counts.0 == counts.1 {
                 let children = ours.children().iter().zip(theirs.children()).enumerate();
                 work.extend(children.rev().map(|(place, (ours, theirs))| (format!("{path}[{place}]"), ours, theirs)));
