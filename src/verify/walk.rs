@@ -151,7 +151,11 @@ struct Cursor {
 struct Loop {
     operation: u32,
     unchanged: Vec<(usize, i128)>,
+    rounds: usize,
 }
+
+/// How often one loop is walked again. JAX's loops carry a handful of values that the platform decides.
+const MOST_ROUNDS: usize = 64;
 
 /// A function under way.
 #[derive(Debug)]
@@ -361,7 +365,7 @@ impl<'m, 'b, 'a> Walker<'m, 'b, 'a> {
             Kind::While => {
                 let start = operands.iter().enumerate();
                 let unchanged = start.filter_map(|(place, operand)| Some((place, frame.residual.decided(*operand)?))).collect();
-                frame.loops.push(Loop { operation: position, unchanged });
+                frame.loops.push(Loop { operation: position, unchanged, rounds: 0 });
             }
             Kind::Manual => self.open_manual(frame, position)?,
             _ => {}
@@ -474,9 +478,10 @@ impl<'m, 'b, 'a> Walker<'m, 'b, 'a> {
     }
 
     /// Begins a region of an operation, or ends the operation after its last one.
-    fn region(&self, frame: &mut Frame, position: u32, mut number: usize, open: u32) -> Result<(), Unproved> {
-        let tree = &self.module.bytecode.tree;
-        let operation = self.module.operation(position);
+    fn region(&mut self, frame: &mut Frame, position: u32, mut number: usize, open: u32) -> Result<(), Unproved> {
+        let module = self.module;
+        let tree = &module.bytecode.tree;
+        let operation = module.operation(position);
         let regions = tree.regions_of(operation);
         while let Some(region) = regions.get(number) {
             match tree.blocks_of(region) {
@@ -504,7 +509,8 @@ impl<'m, 'b, 'a> Walker<'m, 'b, 'a> {
     }
 
     /// What is known of the arguments of a region.
-    fn enter(&self, frame: &mut Frame, operation: &Operation, position: u32, block: &Block) -> Result<(), Unproved> {
+    fn enter(&mut self, frame: &mut Frame, operation: &Operation, position: u32, block: &Block) -> Result<(), Unproved> {
+        self.steps_left = self.steps_left.saturating_sub(u64::from(block.arguments.len));
         values(block.arguments).for_each(|argument| frame.residual.set(argument, None, None));
         let arguments: Vec<ValueId> = values(block.arguments).collect();
         let operands = self.module.operands(operation);
@@ -549,7 +555,7 @@ impl<'m, 'b, 'a> Walker<'m, 'b, 'a> {
     }
 
     /// The terminator of a stretch.
-    fn end(&self, frame: &mut Frame, cursor: Cursor) -> Result<(), Unproved> {
+    fn end(&mut self, frame: &mut Frame, cursor: Cursor) -> Result<(), Unproved> {
         let module = self.module;
         let terminator = module.operation(cursor.next);
         if module.kind(terminator) != Kind::Return {
@@ -600,11 +606,35 @@ impl<'m, 'b, 'a> Walker<'m, 'b, 'a> {
         if handed_on.len() != operands.len() || results.len() != operands.len() {
             return Err(self.unproved(position, "has a body that does not return what it carries"));
         }
+        let body =
+            self.module.bytecode.tree.regions_of(operation).last().and_then(|region| self.module.bytecode.tree.blocks_of(region).first());
+        let body = body.ok_or_else(|| self.unproved(position, "has no body"))?;
         let residual = &mut frame.residual;
         let Some(current) = frame.loops.last_mut().filter(|current| current.operation == position) else { return Ok(true) };
         let before = current.unchanged.len();
         let is_unchanged = |value: ValueId, number: i128| residual.plain(value).is_some_and(|known| known.number == number);
-        current.unchanged.retain(|(place, number)| handed_on.get(*place).is_some_and(|value| is_unchanged(*value, *number)));
+        let changed =
+            current.unchanged.iter().filter(|(place, number)| !handed_on.get(*place).is_some_and(|value| is_unchanged(*value, *number)));
+        let mut gone: Vec<usize> = changed.map(|(place, _)| *place).collect();
+        if !gone.is_empty() {
+            // What such a value is handed on to changes as well, one round later: all of that at once.
+            let arguments: Vec<ValueId> = values(body.arguments).collect();
+            let mut handed_to: FxHashMap<ValueId, Vec<usize>> = FxHashMap::default();
+            for (place, value) in handed_on.iter().enumerate() {
+                handed_to.entry(*value).or_default().push(place);
+            }
+            let mut changed = FxHashSet::default();
+            while let Some(place) = gone.pop() {
+                if changed.insert(place) {
+                    gone.extend(arguments.get(place).and_then(|argument| handed_to.remove(argument)).unwrap_or_default());
+                }
+            }
+            current.unchanged.retain(|(place, _)| !changed.contains(place));
+            current.rounds += 1;
+            if current.rounds > MOST_ROUNDS {
+                current.unchanged.clear();
+            }
+        }
         if current.unchanged.len() < before {
             return Ok(false);
         }
