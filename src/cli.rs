@@ -14,6 +14,7 @@ mod split;
 mod strip;
 mod table;
 mod text;
+mod verify;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -35,6 +36,7 @@ Examples:
   jaxprism info model.jax_exported                platforms, arguments, what each platform runs
   jaxprism callbacks model.jax_exported           Python callbacks, and what each platform has for them
   jaxprism check model.jax_exported --no-callbacks
+  jaxprism verify model.cuda.jax_exported --against model.jax_exported
   jaxprism print model.jax_exported               the module as MLIR text
   jaxprism opt model.jax_exported --pass strip-locations -o small.jax_exported";
 
@@ -56,6 +58,7 @@ enum Verb {
     Info(info::Opts),
     Callbacks(callbacks::Opts),
     Check(check::Opts),
+    Verify(verify::Opts),
     Print(print::Opts),
     Opt(opt::Opts),
     Explain(explain::Opts),
@@ -94,6 +97,7 @@ impl Cli {
             Verb::Info(opts) => opts.run(),
             Verb::Callbacks(opts) => opts.run(),
             Verb::Check(opts) => opts.run(),
+            Verb::Verify(opts) => opts.run(),
             Verb::Print(opts) => opts.run(),
             Verb::Opt(opts) => opts.run(),
             Verb::Explain(opts) => opts.run(),

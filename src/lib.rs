@@ -27,6 +27,7 @@ pub mod reader;
 pub mod source;
 pub mod split;
 pub mod threads;
+pub mod verify;
 
 pub use check::{Check, CheckOptions, TargetsAllowed, check};
 pub use container::{Exported, Platform};
@@ -35,3 +36,4 @@ pub use inspect::{CallbackReport, Inspection, callbacks_of, inspect};
 pub use opt::{Opt, OptOptions, opt, unlower};
 pub use source::Source;
 pub use split::{Locations, Output, Report, Split, SplitOptions, Stripped, split, strip};
+pub use verify::{Verification, VerifyOptions, verify};

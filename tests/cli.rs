@@ -36,6 +36,7 @@ mod golden_texts {
         golden("info.help", &room.run(&["info", "--help"]).done());
         golden("callbacks.help", &room.run(&["callbacks", "--help"]).done());
         golden("check.help", &room.run(&["check", "--help"]).done());
+        golden("verify.help", &room.run(&["verify", "--help"]).done());
         golden("print.help", &room.run(&["print", "--help"]).done());
         golden("opt.help", &room.run(&["opt", "--help"]).done());
         golden("explain.help", &room.run(&["explain", "--help"]).done());
@@ -88,6 +89,25 @@ mod golden_texts {
         ] {
             fs::copy(exports().join(format!("{name}.jax-0.12.0.1.jax_exported")), room.path("model")).unwrap();
             let run = room.run(&[&["check", "--no-callbacks", "model"], arguments].concat());
+            assert_eq!((run.status, &*run.stderr), (1, ""), "{file}");
+            golden(file, &String::from_utf8(run.stdout).unwrap());
+        }
+    }
+
+    #[test]
+    fn verifications() {
+        let room = Room::new();
+        fs::copy(exports().join("linalg.jax-0.12.0.1.jax_exported"), room.path("linalg")).unwrap();
+        room.run(&["split", "-q", "linalg", "-o", "{platform}"]).done();
+        golden("linalg.jax-0.12.0.1.verify", &room.run(&["verify", "cpu", "cuda", "tpu", "--against", "linalg"]).done());
+        // What another platform runs, under the name of this one.
+        let cuda = fs::read(room.path("cuda")).unwrap();
+        let mut exported = jaxprism::Exported::read(&cuda).unwrap();
+        exported.platforms = vec![jaxprism::Platform::CPU];
+        exported.jax_version = None;
+        fs::write(room.path("wrong"), exported.write().unwrap().to_vec()).unwrap();
+        for (arguments, file) in [(&[][..], "linalg.jax-0.12.0.1.wrong.verify"), (&["--json"], "linalg.jax-0.12.0.1.wrong.verify.json")] {
+            let run = room.run(&[&["verify", "wrong", "tpu", "--against", "linalg"], arguments].concat());
             assert_eq!((run.status, &*run.stderr), (1, ""), "{file}");
             golden(file, &String::from_utf8(run.stdout).unwrap());
         }
@@ -604,6 +624,23 @@ fn a_check_that_passes_says_so_in_a_line() {
     );
     assert_eq!(check(&["model.jax_exported", "--json"]), "{\n  \"passed\": true,\n  \"platforms\": [],\n  \"sites\": []\n}\n");
     assert_eq!(room.run_with_input(&["check", "--no-callbacks"], &export(DEMO)).done(), format!("standard input {line}"));
+}
+
+#[test]
+fn a_split_is_verified_from_standard_input() {
+    let room = Room::new();
+    room.run(&["split", "-q", "model.jax_exported", "-p", "tpu", "-o", "{platform}"]).done();
+    let tpu = fs::read(room.path("tpu")).unwrap();
+    let run = room.run_with_input(&["verify", "-", "--against", "model.jax_exported"], &tpu);
+    let text = run.done();
+    assert!(text.starts_with("standard input is `model.jax_exported` on tpu: "), "{text}");
+    let run = room.run_with_input(&["verify", "tpu", "--against", "-"], &export(DEMO));
+    assert!(run.done().starts_with("`tpu` is standard input on tpu: "));
+    let run = room.refused(&["verify", "-", "--against", "-"]);
+    assert_eq!(run.status, 2, "{}", run.stderr);
+    fs::write(room.path("cut"), &tpu[..tpu.len() / 2]).unwrap();
+    let run = room.refused(&["verify", "cut", "--against", "model.jax_exported"]);
+    assert!(run.status == 1 && run.stderr.starts_with("error: cannot compare `cut` with `model.jax_exported`"), "{}", run.stderr);
 }
 
 #[test]

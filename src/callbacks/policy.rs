@@ -112,7 +112,7 @@ impl fmt::Display for StubWith {
 
 /// A target of JAX's own would run whatever callback has that number in the process, without the guard.
 fn ffi(target: &str) -> Result<Policy> {
-    if target.contains(char::is_control) {
+    if target.contains(char::is_control) || target.trim() != target {
         return Err(unknown(&format!("ffi:{}", target.escape_debug())));
     }
     match (TargetClass::of(target), process_binding(target)) {

@@ -197,7 +197,7 @@ struct File {
 
 /// A row as it stands in a file: a key that is not there changes nothing, `null` removes.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a row of targets, such as `{\"like\": \"cuda\"}`")]
 struct Patch {
     like: Option<String>,
     #[serde(default, deserialize_with = "given")]

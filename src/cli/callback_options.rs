@@ -1,11 +1,13 @@
 //! What becomes of callbacks: the options of every verb that treats them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use jaxprism::callbacks::{CallbackOptions, Policies, Policy, Rule, Table};
 use jaxprism::error::{Error, Result};
 use jaxprism::files::quoted;
+
+use super::io;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Callbacks")]
@@ -47,12 +49,13 @@ impl CallbackOpts {
         if let Some(policy) = &self.on_unsupported {
             policies = policies.on_unsupported(policy.clone());
         }
-        let mut table = Table::default();
-        if let Some(path) = &self.table {
-            let failed = |error: std::io::Error| Error::io(format!("cannot read {}", quoted(path)), &error);
-            let text = std::fs::read_to_string(path).map_err(failed)?;
-            table = table.with_user_file(&text).map_err(|error| error.context(format!("cannot read {}", quoted(path))))?;
-        }
-        Ok(CallbackOptions::new(policies, table))
+        Ok(CallbackOptions::new(policies, table(self.table.as_deref())?))
     }
+}
+
+/// The built-in table, with what a user's file adds.
+pub fn table(path: Option<&Path>) -> Result<Table> {
+    let Some(path) = path else { return Ok(Table::default()) };
+    let failed = |error: Error| error.context(format!("cannot read {}", quoted(path)));
+    Table::default().with_user_file(&io::read_text(path)?).map_err(failed)
 }

@@ -6,11 +6,11 @@ use std::process::ExitCode;
 
 use clap::Args;
 use indexmap::IndexMap;
-use jaxprism::callbacks::{Alias, Table as CallbackTable};
+use jaxprism::callbacks::Alias;
 use jaxprism::error::{Error, Result};
-use jaxprism::files::quoted;
 use jaxprism::inspect::{BoundCall, CallbackCall, CallbackLevel, CallbackReport, CallbackSlot, PlatformLowering};
 
+use super::callback_options::table as callback_table;
 use super::io::{self, Input};
 use super::table::{Table, counted, number, visible};
 
@@ -48,11 +48,7 @@ pub struct Opts {
 impl Opts {
     /// Reads, looks, prints.
     pub fn run(&self) -> Result<ExitCode> {
-        let mut table = CallbackTable::default();
-        if let Some(path) = &self.table {
-            let json = io::read_text(path)?;
-            table = table.with_user_file(&json).map_err(|error| error.context(format!("cannot read {}", quoted(path))))?;
-        }
+        let table = callback_table(self.table.as_deref())?;
         let input = Input::read(self.input.as_deref())?;
         let failed = |error: Error| error.context(format!("cannot read {}", input.name()));
         let report = jaxprism::callbacks_of(&input, &table).map_err(failed)?;

@@ -2348,6 +2348,9 @@ def test_form_is_split(built: Form, tool: Tool, tmp_path: Path):
         for pattern in built.has_not:
             assert not re.search(pattern, text), f"{where}: {pattern} is in\n{text}"
         assert split.uses_global_constants == (built.specs is not None), where
+    paths = [run.directory / f"model.{platform}.jax_exported" for platform in run.original.platforms]
+    outcome = tool.run("verify", *paths, "--against", tmp_path / "model.jax_exported")
+    assert outcome.returncode == 0, (outcome.stdout + outcome.stderr).decode()
     if built.runs:
         assert_numbers(built, run, splits)
 

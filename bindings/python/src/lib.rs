@@ -14,7 +14,7 @@ use std::str::FromStr;
 use jaxprism::callbacks::{CallbackOptions, Policies, Policy, Rule, Table};
 use jaxprism::files::{Files, Names, quoted};
 use jaxprism::reader::MAX_EXPORT_BYTES;
-use jaxprism::{CheckOptions, Error, ErrorKind, Locations, Output, Platform, SplitOptions, TargetsAllowed};
+use jaxprism::{CheckOptions, Error, ErrorKind, Locations, OptOptions, Output, Platform, SplitOptions, TargetsAllowed, VerifyOptions};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -23,7 +23,11 @@ use pyo3::types::{IntoPyDict, PyBytes};
 #[pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
-    use super::{Options, callbacks, check, command_line, info, split, split_to_files, strip, unlower};
+    use super::{Options, callbacks, check, command_line, info, split, split_to_files, strip, unlower, validate, verify};
+
+    #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "Python's name")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
 }
 
 pyo3::import_exception!(jaxprism._errors, JaxprismError);
@@ -231,6 +235,25 @@ fn unlower(py: Python<'_>, source: Source) -> PyResult<Py<PyBytes>> {
     let bytes = py.detach(|| source.read()).map_err(|error| raise(&error))?;
     let output = py.detach(|| jaxprism::unlower(&bytes)).map_err(|error| raise(&error))?;
     to_bytes(py, &output)
+}
+
+/// Reads an export as far as any rewriting does. What is well-formed and only not known here is for JAX to judge.
+#[pyfunction]
+fn validate(py: Python<'_>, source: Source) -> PyResult<()> {
+    detached(py, source, |bytes| match jaxprism::opt(bytes, "", &OptOptions::default()) {
+        Err(error) if error.kind() == ErrorKind::Format => Err(error),
+        _ => Ok(()),
+    })
+}
+
+/// Whether an export is another one, for one platform, as JSON.
+#[pyfunction]
+fn verify(py: Python<'_>, original: Source, split: Source, ignore_locations: bool, table: Option<String>) -> PyResult<String> {
+    let original = py.detach(|| original.read()).map_err(|error| raise(&error))?;
+    detached(py, split, |split| {
+        let options = VerifyOptions::default().ignore_locations(ignore_locations).table(read_table(table.as_deref())?);
+        to_json(&jaxprism::verify(&original, split, &options)?)
+    })
 }
 
 /// What an export holds, as JSON.
