@@ -21,7 +21,8 @@ type Slot = Rc<RefCell<Vec<Result<PassRun>>>>;
 /// Looks at the program after a pass.
 pub type Observer<'o> = &'o dyn Fn(&'static Pass, &Program<'_, '_>) -> Result<()>;
 
-/// Runs passes over a module in melior's pass manager. Our verifier checks the module after each that changed something, MLIR's after the last.
+/// Runs passes over a module in melior's pass manager, and checks what they made of it with our verifier and with MLIR's: once at the end, in debug builds
+/// after each pass.
 ///
 /// The module must be the one that was imported into `session`. Returns what each pass did; stops at the first that fails.
 pub fn run_pipeline(
@@ -33,8 +34,7 @@ pub fn run_pipeline(
 ) -> Result<Vec<PassRun>> {
     let slot = Slot::default();
     let manager = PassManager::new(session.context());
-    // MLIR's verifier costs as much as a pass and checks little in operations that it does not know. Ours runs after every pass; MLIR's runs after every
-    // pass in debug builds, and else once at the end.
+    // A look over the module costs as much as a pass.
     manager.enable_verifier(cfg!(debug_assertions));
     for pass in passes {
         let slot = Rc::clone(&slot);
@@ -55,8 +55,12 @@ pub fn run_pipeline(
     if !success {
         return Err(session.bug("MLIR's verifier refuses what a pass made"));
     }
+    let program = Program { module: Op::from_melior(module.as_operation()), session };
+    if !cfg!(debug_assertions) && runs.iter().any(|run| run.changes.touch_operations()) {
+        verify(&program).map_err(|error| Error::bug(error.to_string()).context("the passes broke the module"))?;
+    }
     let is_changed = runs.iter().any(|run| !run.changes.is_empty());
-    if is_changed && !Op::from_melior(module.as_operation()).verify() {
+    if is_changed && !program.module.verify() {
         return Err(session.bug("MLIR's verifier refuses what the passes made"));
     }
     // Uses are where they were when only locations changed.
@@ -72,7 +76,7 @@ fn run_pass(pass: &'static Pass, program: &Program<'_, '_>, options: &Options) -
     let changes = catch_unwind(AssertUnwindSafe(|| (pass.run)(program, options)))
         .unwrap_or_else(|_| Err(Error::bug("the pass panicked")))
         .map_err(context)?;
-    if changes.touch_operations() {
+    if cfg!(debug_assertions) && changes.touch_operations() {
         verify(program).map_err(|error| Error::bug(error.to_string())).map_err(context)?;
     }
     Ok(PassRun { name: pass.name, changes, time: start.elapsed() })
