@@ -10,7 +10,7 @@
 mod common;
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write, sink};
@@ -170,6 +170,8 @@ struct Summary {
     /// Time, memory of Rust and of the process: the most, with the input.
     most: [(u64, String); 3],
     failures: Vec<String>,
+    /// Inputs that took too long once.
+    slow: BTreeSet<u64>,
     accepted: u64,
     inputs: u64,
 }
@@ -207,6 +209,10 @@ fn batch(first: u64, count: u64, options: &Options, samples: &[Sample], summary:
         return first + count;
     }
     let begun = now.unwrap_or_else(|| panic!("a process ended before its first input: {status}\n{said}"));
+    // On a machine that is busy with something else it may be slow once.
+    if ended.is_some() && summary.lock().unwrap().slow.insert(parse(&begun).0) {
+        return parse(&begun).0;
+    }
     let what =
         ended.unwrap_or_else(|| format!("ended the process: {status}; {}", said.lines().rev().take(3).collect::<Vec<_>>().join("; ")));
     heard(&begun, &format!("0 0 0 FAILED {what}"), options, samples, &mut summary.lock().unwrap());
