@@ -10,7 +10,6 @@ Importing this imports no JAX; `export`, `serialize`, `bindings`, `load` and `re
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from jaxprism._native import __version__ as __version__
 from jaxprism._errors import (
     CallbackArityError,
     CallbackContextError,
@@ -26,8 +25,9 @@ from jaxprism._errors import (
     UnstableNameError,
     UnstableNameWarning,
 )
-from jaxprism._files import Outputs, callbacks, check, info, split, strip, unlower
+from jaxprism._files import Outputs, callbacks, check, info, split, strip, unlower, verify
 from jaxprism._names import named
+from jaxprism._native import __version__ as __version__
 from jaxprism._slots import TARGET, Array, Slot
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ __all__ = [
     "split",
     "strip",
     "unlower",
+    "verify",
 ]
 
 # What imports JAX, by the module it is in.

@@ -24,7 +24,9 @@ def source(given: Source) -> bytes | str:
     try:
         return memoryview(given).tobytes()
     except TypeError:
-        raise TypeError(f"an export is given as bytes or as the path of a file, not as {type(given).__name__}") from None
+        raise TypeError(
+            f"an export is given as bytes or as the path of a file, not as {type(given).__name__}"
+        ) from None
 
 
 def path(given: str | os.PathLike[str]) -> str:

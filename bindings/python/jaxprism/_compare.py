@@ -1,11 +1,16 @@
 """Runs an export and its split on the same random arguments, and compares the numbers: `verify(…, run=True)`.
 
-A platform that is not here is run on the CPU: both exports are called as if that were theirs, so that the original
-takes the branches of the platform. What only the platform can run is said to be skipped.
+A platform that is not here is run on the CPU, in a process of its own: both exports are called as if that were theirs,
+so that the original takes the branches of the platform. What only the platform can run is said to be skipped.
 """
 
 import dataclasses
 import itertools
+import json
+import os
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -31,25 +36,51 @@ class Skipped(Exception):
 
 
 def compare(original: bytes, split: bytes, seed: int) -> dict[str, Any]:
-    """What `verify` says under `run`: `device`, `skipped` (why) or the counts of results, and `differences`."""
+    """What `verify` says under `run`."""
+    (platform,) = load(split).exported.platforms
+    if _devices(platform):
+        return _compare_here(original, split, platform, seed)
+    # XLA was not made to compile for one platform what is for another, and may end the process.
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [os.path.join(folder, name) for name in ("original", "split")]
+        for path, data in zip(paths, (original, split), strict=True):
+            with open(path, "wb") as file:
+                file.write(data)
+        command = [sys.executable, "-m", "jaxprism._compare", *paths, platform, str(seed)]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return json.loads(done.stdout.splitlines()[-1])
+    lines = [line for line in done.stderr.splitlines() if "Error" in line or "Check failed" in line]
+    return _nothing() | {"skipped": f"the process that ran it ended with {done.returncode}: {' '.join(lines[-1:])}"}
+
+
+def _compare_here(original: bytes, split: bytes, platform: str, seed: int) -> dict[str, Any]:
     first, second = load(original), load(split)
-    (platform,) = second.exported.platforms
-    found: dict[str, Any] = {"device": None, "skipped": None, "identical": 0, "close": 0, "differences": []}
+    found = _nothing()
     try:
-        found["device"], as_platform = _device(platform, second.exported.nr_devices)
-        levels = zip(_levels(first), _levels(second), strict=False)
-        for level, (one, other) in enumerate(levels):
-            _compare_level(level, (one, other), platform, as_platform, seed, found)
+        if platform not in first.exported.platforms:
+            raise Skipped(f"the original is not for {platform}")
+        found["device"], device = _device(platform, second.exported.nr_devices)
+        for level, pair in enumerate(zip(_levels(first), _levels(second), strict=False)):
+            _compare_level(level, pair, platform, device, seed, found)
     except Skipped as reason:
         found["skipped"] = str(reason)
     return found
+
+
+def _nothing() -> dict[str, Any]:
+    return {"device": None, "skipped": None, "identical": 0, "close": 0, "differences": []}
 
 
 def _compare_level(
     level: int, pair: tuple[Loaded, Loaded], platform: str, device: Any, seed: int, found: dict[str, Any]
 ) -> None:
     arguments, expected = _run_first(_on(pair[0], platform, device.platform), seed + level, device)
-    results = _run(_on(pair[1], platform, device.platform), arguments, device)
+    try:
+        results = _run(_on(pair[1], platform, device.platform), arguments, device)
+    except (ValueError, TypeError) as error:
+        found["differences"].append({"level": level, "what": f"does not take the arguments of the original: {error}"})
+        return
     if len(results) != len(expected):
         found["differences"].append({"level": level, "what": f"{len(results)} results instead of {len(expected)}"})
         return
@@ -72,12 +103,17 @@ def _levels(loaded: Loaded) -> Iterator[Loaded]:
         yield loaded
 
 
-def _device(platform: str, count: int) -> tuple[str, Any]:
-    """A device that runs it, and what it is called."""
-    kind = "gpu" if platform in ("cuda", "rocm") else platform
+def _devices(platform: str) -> Sequence[Any]:
     try:
-        devices, name = jax.devices(kind), platform
+        return jax.devices("gpu" if platform in ("cuda", "rocm") else platform)
     except RuntimeError:
+        return ()
+
+
+def _device(platform: str, count: int) -> tuple[str, Any]:
+    """What runs it, in words, and the first of its devices."""
+    devices, name = _devices(platform), platform
+    if not devices:
         devices, name = jax.devices("cpu"), f"cpu, as if it were {platform}"
     if len(devices) < count:
         flag = f"XLA_FLAGS=--xla_force_host_platform_device_count={count}"
@@ -216,3 +252,8 @@ def _described(one: np.ndarray, other: np.ndarray) -> str:
     at = tuple(int(index) for index in where[0])
     values = np.atleast_1d(other)[at], np.atleast_1d(one)[at]
     return f"{len(where)} of {one.size} numbers; at {list(at)} {values[0]} instead of {values[1]}"
+
+
+if __name__ == "__main__":
+    with open(sys.argv[1], "rb") as one, open(sys.argv[2], "rb") as other:
+        print(json.dumps(_compare_here(one.read(), other.read(), sys.argv[3], int(sys.argv[4]))))

@@ -85,8 +85,8 @@ def split(
       strip_locations: make every source location unknown.
       redact_paths: take the directories from the file names in source locations.
       out: a directory, which is made if missing, or a name with `{platform}` and perhaps `{stem}`. All files are
-        written or none: `model.cpu.jax_exported` and so on for `model.jax_exported`, `export.cpu.jax_exported` for bytes.
-        Those that exist are replaced, never the input.
+        written or none: `model.cpu.jax_exported` and so on for `model.jax_exported`, `export.cpu.jax_exported` for
+        bytes. Those that exist are replaced, never the input.
 
     Returns:
       A dict with the export of each platform as bytes, in the order of the export; with `out` the path of its file.
@@ -180,5 +180,44 @@ def check(
     Raises:
       JaxprismError: the input is malformed, or the export is not for a platform.
     """
-    found = _native.check(_arguments.source(source), _arguments.platforms(platforms), _arguments.texts(targets_allowed, "targets_allowed"))
+    found = _native.check(
+        _arguments.source(source), _arguments.platforms(platforms), _arguments.texts(targets_allowed, "targets_allowed")
+    )
     return json.loads(found)["sites"]
+
+
+def verify(
+    split: Source,
+    *,
+    against: Source,
+    ignore_locations: bool = False,
+    table: Table | None = None,
+    run: bool = False,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Whether an export is another one specialised to a platform, worked out anew and without JAX.
+
+    What `jaxprism verify --json` prints for one split; `docs/json.md` describes it.
+
+    Args:
+      split: the export for one platform: bytes, or the path of a file.
+      against: the export that it was split from.
+      ignore_locations: do not compare source locations: they were stripped or redacted.
+      table: further platforms and targets that callbacks were lowered to.
+      run: also run both in JAX on random arguments of the right shapes and types, callbacks returning zeros, and
+        compare the numbers at every gradient level. The answer then has a field `run`: `device`, or why it was
+        `skipped`; how many results are `identical` and how many `close`, in the last bits only; and the `differences`,
+        with which it is not `verified` either. A platform that is not here runs on cpu, in another process, as far as cpu can.
+      seed: of the random arguments.
+
+    Raises:
+      JaxprismError: a file is malformed or cannot be read.
+    """
+    split, against = _arguments.source(split), _arguments.source(against)
+    found = json.loads(_native.verify(against, split, ignore_locations, _arguments.table(table)))
+    if run and found["platform"] is not None:
+        from jaxprism import _compare
+
+        found["run"] = _compare.compare(_arguments.contents(against), _arguments.contents(split), seed)
+        found["verified"] = found["verified"] and not found["run"]["differences"]
+    return found

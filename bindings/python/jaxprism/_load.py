@@ -301,8 +301,8 @@ def known_calls() -> Any:
         from jaxprism import _calls
     except (ImportError, AttributeError, TypeError, RuntimeError) as error:
         LOGGER.warning(
-            "JAX %s is not known inside (%s): callbacks are bound as `jaxprism.register` does, on cpu and for the whole "
-            "process",
+            "JAX %s is not known inside (%s): callbacks are bound as `jaxprism.register` does, on cpu and for the "
+            "whole process",
             jax.__version__,
             error,
         )

@@ -14,7 +14,9 @@ use std::str::FromStr;
 use jaxprism::callbacks::{CallbackOptions, Policies, Policy, Rule, Table};
 use jaxprism::files::{Files, Names, quoted};
 use jaxprism::reader::MAX_EXPORT_BYTES;
-use jaxprism::{CheckOptions, Error, ErrorKind, Locations, OptOptions, Output, Platform, SplitOptions, TargetsAllowed, VerifyOptions};
+use jaxprism::{
+    CheckOptions, Error, ErrorKind, Exported, Locations, OptOptions, Output, Platform, SplitOptions, TargetsAllowed, VerifyOptions,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -240,9 +242,12 @@ fn unlower(py: Python<'_>, source: Source) -> PyResult<Py<PyBytes>> {
 /// Reads an export as far as any rewriting does. What is well-formed and only not known here is for JAX to judge.
 #[pyfunction]
 fn validate(py: Python<'_>, source: Source) -> PyResult<()> {
-    detached(py, source, |bytes| match jaxprism::opt(bytes, "", &OptOptions::default()) {
-        Err(error) if error.kind() == ErrorKind::Format => Err(error),
-        _ => Ok(()),
+    detached(py, source, |bytes| {
+        Exported::read(bytes)?;
+        match jaxprism::opt(bytes, "", &OptOptions::default()) {
+            Err(error) if error.kind() == ErrorKind::Format => Err(error),
+            _ => Ok(()),
+        }
     })
 }
 

@@ -1,0 +1,308 @@
+"""Files in the Python package: what it is given, what it answers, and what it says to what it cannot take."""
+
+import copy
+import dataclasses
+import json
+import pickle
+import subprocess
+import sys
+import threading
+import time
+import types
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import jaxprism
+from callback_programs import PROGRAMS
+from tool import ROOT, Tool
+
+DEMO = ROOT / "testdata" / "exports" / "demo.jax-0.12.0.1.jax_exported"
+PLATFORMS = ["cpu", "cuda", "tpu"]
+
+
+@pytest.fixture(scope="module")
+def placeholders() -> bytes:
+    """An export with all kinds of callbacks, for all platforms."""
+    return jaxprism.serialize(PROGRAMS["all_effects"].export(PLATFORMS))
+
+
+# ---------------------------------------------------------------- what it answers
+
+
+def test_outputs_are_those_of_the_command_line(tool: Tool, tmp_path: Path):
+    parts = jaxprism.split(DEMO)
+    assert list(parts) == PLATFORMS
+    done = tool.run("split", DEMO, "-o", tmp_path, "--report", tmp_path / "report.json")
+    assert done.returncode == 0, done.stderr
+    for platform, data in parts.items():
+        assert (tmp_path / f"demo.jax-0.12.0.1.{platform}.jax_exported").read_bytes() == data
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert parts.report["platforms"] == report["platforms"]
+    without_path = [{key: value for key, value in each.items() if key != "path"} for each in report["outputs"]]
+    for each in (*without_path, *parts.report["outputs"]):
+        for level in each["levels"]:
+            level.pop("milliseconds", None)
+    assert parts.report["outputs"] == without_path
+
+
+def test_files_are_written_all_or_none(tmp_path: Path):
+    paths = jaxprism.split(DEMO, platforms=["tpu", "cpu"], out=tmp_path / "new" / "folder")
+    assert list(paths) == ["cpu", "tpu"]
+    assert {path.name for path in (tmp_path / "new" / "folder").iterdir()} == {path.name for path in paths.values()}
+    assert paths["cpu"].read_bytes() == jaxprism.split(DEMO)["cpu"]
+    assert jaxprism.split(DEMO, out=tmp_path / "new" / "folder")["cpu"] == paths["cpu"], "replaces what is there"
+    (tmp_path / "x.cuda.bin").mkdir()
+    with pytest.raises(jaxprism.JaxprismError, match="it is a directory"):
+        jaxprism.split(DEMO, out=tmp_path / "x.{platform}.bin")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "x.cuda.bin"]
+
+
+def test_policies_are_those_of_the_command_line(placeholders: bytes):
+    lowered = jaxprism.split(placeholders, on_unsupported="strip")
+    assert b"xla_buffer_python_gpu_callback" in lowered["cuda"]
+    assert b"xla_buffer" not in lowered["tpu"]
+    kept = jaxprism.split(placeholders, callbacks="keep")
+    assert jaxprism.unlower(lowered["cuda"]) == kept["cuda"]
+    stubbed = jaxprism.split(placeholders, callbacks="strip", callback={"log": "keep", "cpu:log": "stub:operand:0"})
+    slots = {name: jaxprism.callbacks(data)["levels"][0]["slots"] for name, data in stubbed.items()}
+    assert [slot["name"] for slot in slots["tpu"]] == ["log"]
+    assert slots["cpu"] == []
+    assert stubbed.manifest["platforms"] == PLATFORMS
+
+
+def test_an_export_is_stripped_for_all_its_platforms(placeholders: bytes):
+    stripped = jaxprism.strip(placeholders, callback={"log": "stub:operand:0"})
+    exported = jax.export.deserialize(bytearray(stripped))
+    assert exported.platforms == tuple(PLATFORMS)
+    x = np.arange(4, dtype=np.float32)
+    np.testing.assert_array_equal(exported.call(x), x)
+    assert jaxprism.check(stripped) == []
+    assert jaxprism.check(placeholders) != []
+
+
+def test_tables_are_mappings_or_files(placeholders: bytes, tmp_path: Path):
+    row = {"like": "cuda", "buffer": "my_buffer"}
+    path = tmp_path / "table.json"
+    path.write_text(json.dumps({"v": 1, "platforms": {"cuda": row}}))
+    nested = types.MappingProxyType({"v": 1, "platforms": types.MappingProxyType({"cuda": row})})
+    for table in (path, str(path), nested):
+        assert b"my_buffer" in jaxprism.split(placeholders, platforms=["cuda"], table=table)["cuda"]
+        found = jaxprism.callbacks(placeholders, table=table)
+        assert "my_buffer" in json.dumps(found)
+
+
+def test_sources_are_paths_and_whatever_has_bytes(tmp_path: Path):
+    data = DEMO.read_bytes()
+    expected = jaxprism.split(DEMO, platforms=["cpu"])
+    for source in (DEMO, str(DEMO), data, bytearray(data), memoryview(data), np.frombuffer(data, np.uint8)):
+        assert jaxprism.split(source, platforms=["cpu"]) == expected
+
+
+def test_the_command_is_that_of_the_program(tool: Tool):
+    for arguments in (["--version"], ["info", DEMO], ["split"], ["split", "missing"], ["split", DEMO, "-p", "metal"]):
+        native = tool.run(*arguments)
+        command = [sys.executable, "-m", "jaxprism", *map(str, arguments)]
+        ours = subprocess.run(command, capture_output=True, timeout=120, check=False)
+        assert (ours.returncode, ours.stdout, ours.stderr) == (native.returncode, native.stdout, native.stderr)
+    assert jaxprism.__version__ in tool.run("--version").stdout.decode()
+
+
+# ---------------------------------------------------------------- verify
+
+
+def by_platform(x):
+    return jax.lax.platform_dependent(x, cpu=jax.numpy.sin, default=lambda x: 2 * x)
+
+
+def with_gradient() -> bytes:
+    exported = jaxprism.export(jax.jit(by_platform), platforms=PLATFORMS)(np.ones((2, 3), np.float32))
+    return jaxprism.serialize(exported, vjp_order=1)
+
+
+def test_splits_are_proved_and_run():
+    original = with_gradient()
+    for platform, data in jaxprism.split(original).items():
+        found = jaxprism.verify(data, against=original, run=True)
+        assert found["verified"]
+        assert found["platform"] == platform
+        assert found["run"]["skipped"] is None
+        assert found["run"]["differences"] == []
+        assert found["run"]["identical"] + found["run"]["close"] == 2, "the function and its gradient"
+
+
+def test_other_numbers_are_found_by_running():
+    original = with_gradient()
+    for_cuda = jaxprism.split(original, platforms=["cuda"])["cuda"]
+    as_cpu = jax.export.deserialize(bytearray(for_cuda))
+    as_cpu = jaxprism.serialize(relabelled(as_cpu, "cpu"))
+    found = jaxprism.verify(as_cpu, against=original, run=True)
+    assert not found["verified"]
+    assert found["differences"]
+    (difference,) = (each for each in found["run"]["differences"] if each["level"] == 0)
+    assert difference["what"].startswith("6 of 6 numbers; at [0, 0] ")
+
+
+def relabelled(exported: jax.export.Exported, platform: str) -> jax.export.Exported:
+    return dataclasses.replace(exported, platforms=(platform,), _get_vjp=None)
+
+
+def test_symbolic_sizes_are_found():
+    shape = jax.export.symbolic_shape("a, b", constraints=("a >= 3", "mod(b, 4) == 0"))
+    argument = jax.ShapeDtypeStruct(shape, np.float32)
+    original = jaxprism.serialize(jaxprism.export(jax.jit(by_platform), platforms=PLATFORMS)(argument))
+    found = jaxprism.verify(jaxprism.split(original)["cpu"], against=original, run=True)
+    assert found["verified"]
+    assert found["run"] == {"device": "cpu", "skipped": None, "identical": 1, "close": 0, "differences": []}
+
+
+def test_what_cannot_be_run_is_said(placeholders: bytes):
+    def solve(x):
+        return jax.numpy.linalg.cholesky(x)
+
+    original = jaxprism.serialize(jaxprism.export(jax.jit(solve), platforms=PLATFORMS)(np.eye(3, dtype=np.float32)))
+    found = jaxprism.verify(jaxprism.split(original)["cuda"], against=original, run=True)
+    assert found["verified"]
+    assert "cannot run it" in found["run"]["skipped"] or "ended with" in found["run"]["skipped"]
+    assert found["run"]["identical"] == 0
+    # Callbacks return zeros in both.
+    cpu = jaxprism.split(placeholders, platforms=["cpu"])["cpu"]
+    found = jaxprism.verify(cpu, against=placeholders, run=True)
+    assert found["verified"]
+    assert found["run"]["identical"] == 1
+
+
+def test_verify_with_run_on_the_command_line(tmp_path: Path):
+    path = tmp_path / "model.jax_exported"
+    path.write_bytes(with_gradient())
+    parts = jaxprism.split(path, out=tmp_path)
+    command = [sys.executable, "-m", "jaxprism", "verify", str(parts["cpu"]), "--against", str(path), "--run"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        f"`{parts['cpu']}` is proved to be `{path}` on cpu",
+        "  run on cpu: 2 results are identical",
+    ]
+    done = subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=120, check=False)
+    assert json.loads(done.stdout)["splits"][0]["run"]["identical"] == 2
+    command[4] = str(path)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+
+
+# ---------------------------------------------------------------- what it refuses
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "says"),
+    [
+        (lambda: jaxprism.split(b""), jaxprism.JaxprismError, "it is empty"),
+        (lambda: jaxprism.split("missing"), jaxprism.JaxprismError, "cannot read `missing`"),
+        (lambda: jaxprism.split(3), TypeError, "as the path of a file, not as int"),
+        (lambda: jaxprism.load(3), TypeError, "as the path of a file, not as int"),
+        (lambda: jaxprism.load("missing"), jaxprism.JaxprismError, "cannot read `missing`"),
+        (lambda: jaxprism.load(b"text"), jaxprism.JaxprismError, "not a JAX export"),
+        (lambda: jaxprism.split(DEMO, platforms="cpu"), TypeError, "several texts, such as"),
+        (lambda: jaxprism.split(DEMO, platforms=[None]), TypeError, "holds None"),
+        (lambda: jaxprism.split(DEMO, platforms=[]), jaxprism.JaxprismError, "names no platform"),
+        (lambda: jaxprism.split(DEMO, platforms=["cpu", "cpu"]), jaxprism.JaxprismError, "`cpu` twice"),
+        (lambda: jaxprism.split(DEMO, platforms=["metal"]), jaxprism.JaxprismError, "no platform `metal`"),
+        (lambda: jaxprism.split(DEMO, callbacks=None), TypeError, "name of a policy"),
+        (lambda: jaxprism.split(DEMO, callbacks="no"), jaxprism.JaxprismError, "`no` is not a policy"),
+        (lambda: jaxprism.split(DEMO, callbacks="ffi: "), jaxprism.JaxprismError, "not a policy"),
+        (lambda: jaxprism.split(DEMO, callback="log=strip"), TypeError, "mapping from names to policies"),
+        (lambda: jaxprism.split(DEMO, callback={"a=b": "keep"}), jaxprism.JaxprismError, "no name holds a `=`"),
+        (lambda: jaxprism.split(DEMO, callback={1: "keep"}), TypeError, "both are to be texts"),
+        (lambda: jaxprism.split(DEMO, callback={"no": "keep"}), jaxprism.JaxprismError, "no=keep"),
+        (lambda: jaxprism.split(DEMO, table=5), TypeError, "`table` is a mapping"),
+        (lambda: jaxprism.split(DEMO, table="missing"), jaxprism.JaxprismError, "cannot read `missing`"),
+        (lambda: jaxprism.split(DEMO, table={"v": 1, "platforms": {"x": None}}), jaxprism.JaxprismError, "a row of"),
+        (lambda: jaxprism.split(DEMO, table={"v": {1, 2}}), TypeError, "which is no JSON"),
+        (lambda: jaxprism.check(DEMO, targets_allowed="x"), TypeError, "several texts"),
+        (lambda: jaxprism.check(DEMO, targets_allowed=["a\nb"]), TypeError, "is no name"),
+        (lambda: jaxprism.split(DEMO, strip_locations=True, redact_paths=True), ValueError, "exclude one another"),
+        (lambda: jaxprism.export(jax.jit(by_platform), platforms="cpu"), TypeError, "several texts"),
+        (lambda: jaxprism.export(jax.jit(by_platform), platforms=["gpu"]), jaxprism.JaxprismError, "cuda"),
+        (lambda: jaxprism.serialize(None), TypeError, "is expected, and not None"),
+        (lambda: jaxprism.bindings(b""), TypeError, "is expected, and not b''"),
+        (lambda: jaxprism.register(None), TypeError, "by name"),
+        (lambda: jaxprism.register({1: print}), TypeError, "the name of a callback is a text"),
+        (lambda: jaxprism.load(DEMO).bind([]), TypeError, "by name"),
+        (lambda: jaxprism.load(DEMO).bind(on_missing=5), ValueError, "`on_missing` is"),
+        (lambda: jaxprism.named("q")(None), TypeError, "gives names to functions"),
+        (lambda: jaxprism.named("tpu:x"), jaxprism.CallbackNameError, "`:`"),
+    ],
+)
+def test_what_is_wrong_is_said(call, error: type, says: str):
+    with pytest.raises(error) as raised:
+        call()
+    assert says in str(raised.value)
+
+
+def test_a_class_can_be_named():
+    assert jaxprism.named("integer")(int)("7") == 7
+
+
+def test_what_on_missing_returns_is_a_function(placeholders: bytes):
+    with pytest.raises(TypeError, match="which is no function"):
+        jaxprism.load(placeholders).bind(on_missing=lambda slot: 5)
+
+
+def test_errors_say_where_and_what_to_do():
+    data = bytearray(DEMO.read_bytes())
+    data[200:] = b""
+    with pytest.raises(jaxprism.JaxprismError) as raised:
+        jaxprism.split(data)
+    error = raised.value
+    assert isinstance(error, ValueError)
+    assert error.kind == "format"
+    assert error.offset is not None
+    assert str(error).endswith(f"hint: {error.hint}")
+    for again in (copy.deepcopy(error), pickle.loads(pickle.dumps(error))):
+        assert (str(again), again.kind, again.offset, again.hint) == (str(error), "format", error.offset, error.hint)
+
+
+def test_damaged_files_are_refused_before_jax_sees_them(placeholders: bytes):
+    """Some of these make JAX raise anything, or end the process, if it is given them."""
+    random = np.random.default_rng(0)
+    refused = []
+    for number in range(300):
+        data = bytearray(placeholders)
+        if number % 3 == 0:
+            del data[random.integers(len(data)) :]
+        else:
+            data[random.integers(len(data))] = random.integers(256)
+        try:
+            jaxprism.split(data)
+            jaxprism.strip(data, callback={"log": "stub:operand:0"})
+        except jaxprism.JaxprismError as error:
+            refused.append(error.kind)
+        if number % 3 == 0:
+            with pytest.raises(jaxprism.JaxprismError):
+                jaxprism.load(data)
+    assert len(refused) > 100
+    assert set(refused) <= {"format", "unsupported", "refused"}
+
+
+# ---------------------------------------------------------------- threads
+
+
+def test_other_threads_run_while_one_splits():
+    data, ticks, done = DEMO.read_bytes(), [], threading.Event()
+
+    def tick():
+        while not done.is_set():
+            ticks.append(time.monotonic())
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    start = time.monotonic()
+    jaxprism.split(data)
+    end = time.monotonic()
+    done.set()
+    thread.join()
+    assert any(start < at < end for at in ticks)
