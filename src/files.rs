@@ -7,6 +7,7 @@
 //! with the process. That is why no signal is handled here. Where the file system has no such files, a temporary name in the same directory stands in, and
 //! a signal leaves it there; never is something incomplete under a name that was asked for.
 
+mod copy;
 mod names;
 
 use std::ffi::OsString;
@@ -17,7 +18,10 @@ use std::path::{Component, Path, PathBuf};
 use tempfile::{NamedTempFile, TempPath};
 
 use crate::error::{Error, Result};
+use crate::split::Output;
+use crate::threads::in_parallel;
 
+pub use copy::Origin;
 pub use names::Names;
 
 const EXISTS: &str = "it exists";
@@ -124,16 +128,21 @@ impl Files {
     /// Writes the contents of a file that was added, without its name.
     pub fn write(&mut self, number: usize, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
         let Some(file) = self.files.get_mut(number) else { return Err(Error::bug("a file that was not added")) };
-        let failed = |error: io::Error| Error::io(format!("cannot write {}", quoted(&file.path)), &error);
-        let contents = Contents::create(&file.room).map_err(failed)?;
-        let mut writer = BufWriter::new(contents.file());
-        write(&mut writer).and_then(|()| writer.flush()).map_err(failed)?;
-        drop(writer);
-        if let Some(permissions) = &file.replaced {
-            contents.file().set_permissions(permissions.clone()).map_err(failed)?;
+        file.write(|into| {
+            let mut writer = BufWriter::new(into);
+            write(&mut writer)?;
+            writer.flush()
+        })
+    }
+
+    /// Writes outputs into the files that were added first, as many at a time as there are processors.
+    pub fn write_outputs(&mut self, outputs: &[&Output<'_>], origin: Option<Origin<'_>>) -> Result<()> {
+        if outputs.len() > self.files.len() {
+            return Err(Error::bug("an output without a file"));
         }
-        file.contents = Some(contents);
-        Ok(())
+        let pairs: Vec<_> = self.files.iter_mut().zip(outputs).collect();
+        let written = in_parallel(pairs, |(file, output)| file.write(|into| copy::write(output.pieces(), into, origin)))?;
+        written.into_iter().collect()
     }
 
     /// Gives all files their names.
@@ -169,6 +178,19 @@ impl Files {
         let value = then()?;
         done.keep();
         Ok(value)
+    }
+}
+
+impl Pending {
+    fn write(&mut self, write: impl FnOnce(&File) -> io::Result<()>) -> Result<()> {
+        let failed = |error: io::Error| Error::io(format!("cannot write {}", quoted(&self.path)), &error);
+        let contents = Contents::create(&self.room).map_err(failed)?;
+        write(contents.file()).map_err(failed)?;
+        if let Some(permissions) = &self.replaced {
+            contents.file().set_permissions(permissions.clone()).map_err(failed)?;
+        }
+        self.contents = Some(contents);
+        Ok(())
     }
 }
 

@@ -111,6 +111,10 @@ impl<'a> Output<'a> {
         Ok(Self { exported, bytes })
     }
 
+    pub(crate) fn pieces(&self) -> &Pieces<'a> {
+        &self.bytes
+    }
+
     /// How many bytes the file has.
     pub fn len(&self) -> u64 {
         self.bytes.len()

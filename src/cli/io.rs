@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use jaxprism::error::{self, Error, Result};
-use jaxprism::files::quoted;
+use jaxprism::files::{Origin, quoted};
 use jaxprism::reader::MAX_EXPORT_BYTES;
 use jaxprism::source::check_start;
 
@@ -38,7 +38,7 @@ pub struct Input {
 }
 
 enum Bytes {
-    Mapped(Map),
+    Mapped(Map, File),
     Read(Vec<u8>),
 }
 
@@ -47,7 +47,7 @@ impl Deref for Input {
 
     fn deref(&self) -> &[u8] {
         match &self.bytes {
-            Bytes::Mapped(bytes) => bytes,
+            Bytes::Mapped(bytes, _) => bytes,
             Bytes::Read(bytes) => bytes,
         }
     }
@@ -75,6 +75,14 @@ impl Input {
     /// The file; `None` for standard input.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
+    }
+
+    /// The file to copy from what is borrowed of its bytes.
+    pub fn origin(&self) -> Option<Origin<'_>> {
+        match &self.bytes {
+            Bytes::Mapped(bytes, file) => Some(Origin { file, bytes }),
+            Bytes::Read(_) => None,
+        }
     }
 
     /// What places in its text are called.
@@ -133,8 +141,9 @@ fn read_file(path: &Path) -> Result<Bytes> {
             return Err(too_large());
         }
         if let Some(map) = Map::new(&file) {
-            *WATCHED.lock().unwrap_or_else(PoisonError::into_inner) = Some(Watched { name: quoted(path), file, before });
-            return Ok(Bytes::Mapped(map));
+            let watched = Watched { name: quoted(path), file: file.try_clone().map_err(failed)?, before };
+            *WATCHED.lock().unwrap_or_else(PoisonError::into_inner) = Some(watched);
+            return Ok(Bytes::Mapped(map, file));
         }
     }
     read_all(file).map(Bytes::Read)

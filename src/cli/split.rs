@@ -119,9 +119,8 @@ impl Opts {
         let report = || io::to_json(&report(&input, &split, &paths));
         let manifest = self.manifest(&split)?;
         let mut files = self.prepare(&input, &paths)?;
-        for (number, output) in split.outputs.values().enumerate().take(paths.len()) {
-            files.write(number, |file| output.write_to(file))?;
-        }
+        let outputs: Vec<_> = split.outputs.values().take(paths.len()).collect();
+        files.write_outputs(&outputs, input.origin())?;
         let file_of_report = self.report.as_deref().filter(|_| !is_report_to_stdout);
         if file_of_report.is_some_and(|path| !is_special(path)) {
             let text = report()?;

@@ -67,7 +67,7 @@ impl Opts {
         }
         let mut files = Files::default();
         files.add(&self.output, self.force, Some(input.path().unwrap_or(Path::new("/dev/stdin"))))?;
-        files.write(0, |file| stripped.output.write_to(file))?;
+        files.write_outputs(&[&stripped.output], input.origin())?;
         io::check_input()?;
         files.commit()?;
         Ok(ExitCode::SUCCESS)

@@ -213,9 +213,8 @@ fn split_to_files(py: Python<'_>, source: Source, options: &Options, out: PathBu
             files.add(&path, true, input.as_deref())?;
             written.push((platform.to_string(), path));
         }
-        for (number, output) in split.outputs.values().enumerate() {
-            files.write(number, |file| output.write_to(file))?;
-        }
+        let outputs: Vec<_> = split.outputs.values().collect();
+        files.write_outputs(&outputs, None)?;
         files.commit()?;
         Ok((written, to_json(&split.report)?, split.manifest.to_json()?))
     })
