@@ -25,8 +25,9 @@ import re
 import sys
 
 from jax._src.interpreters import mlir as jax_mlir
-from jax._src.lib import _jax
 from jaxlib.mlir import ir
+
+import artifacts
 
 # Functions bigger than this, fully inlined, are compared once instead of at every call.
 LARGEST_INLINED = 1000
@@ -690,7 +691,7 @@ class Graph:
     def read(cls, artifact: bytes, platform: int | None = None) -> "Graph":
         """Reads a portable artifact as it stands in an export; with `platform`, as it is on that platform."""
         with jax_mlir.make_ir_context():
-            return cls.of(_jax.mlir.deserialize_portable_artifact(artifact), platform)
+            return cls.of(artifacts.deserialize(artifact), platform)
 
     @classmethod
     def of(cls, module: ir.Module, platform: int | None = None) -> "Graph":

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 from jax import export
 from jax._src.interpreters import mlir as jax_mlir
-from jax._src.lib import _jax
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+import artifacts
 from graph import Graph, compare
 from programs import PROGRAMS, Program, Unavailable, index_in_an_array, mesh_2x2
 from tool import Tool
@@ -293,8 +293,8 @@ def rewritten(artifact: bytes) -> bytes:
     version = re.match(rb"ML\xefR.StableHLO_v([\d.]+)\0", artifact, re.DOTALL)
     assert version is not None, "not a StableHLO portable artifact"
     with jax_mlir.make_ir_context():
-        module = _jax.mlir.deserialize_portable_artifact(artifact)
-        return _jax.mlir.serialize_portable_artifact(module, version.group(1).decode(), True)
+        module = artifacts.deserialize(artifact)
+        return artifacts.serialize(module, version.group(1).decode())
 
 
 def test_module_is_written_as_jax_writes_it(case: Case):

@@ -14,8 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import export
-from jax._src.interpreters import mlir as jax_mlir
 from jaxlib.mlir import ir
+
+from artifacts import context_with_vhlo
 from tool import ROOT, Tool
 
 EXPORTS = sorted((ROOT / "testdata" / "exports").glob("*.jax_exported"))
@@ -67,7 +68,7 @@ def operations(module: ir.Module, *, locations: bool) -> list[tuple]:
 def is_known(module: bytes) -> bool:
     """Whether this jaxlib can read the module at all; it may be from a newer one."""
     try:
-        with jax_mlir.make_ir_context():
+        with context_with_vhlo():
             ir.Module.parse(module)
     except (ir.MLIRError, ValueError):
         return False
@@ -87,7 +88,7 @@ def test_jaxlib_reads_what_is_printed(path: Path, tool: Tool):
             if "#jaxprism.entry<" in text or "!jaxprism.entry<" in text or not is_known(module):
                 LEFT_OUT.append(where)
                 break
-            with jax_mlir.make_ir_context():
+            with context_with_vhlo():
                 read = ir.Module.parse(text)
                 assert read.operation.verify()
                 expected = operations(ir.Module.parse(module), locations=locations)

@@ -1,0 +1,31 @@
+"""Portable artifacts as JAX reads and writes them, in the current context; and a context for what is inside them.
+
+Before 0.10 jaxlib gives modules as text, and takes them as bytecode. Before 0.7 it has no choice for mixed artifacts.
+"""
+
+from jax._src.interpreters import mlir as jax_mlir
+from jax._src.lib import _jax
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
+
+_read, _write = _jax.mlir.deserialize_portable_artifact, _jax.mlir.serialize_portable_artifact
+_GIVES_MODULES = "-> str" not in _read.__doc__
+_MIXED = (True,) if "use_mixed_serialization" in _write.__doc__ else ()
+
+
+def deserialize(artifact: bytes) -> ir.Module:
+    """The module of an artifact."""
+    read = _read(bytes(artifact))
+    return read if _GIVES_MODULES else ir.Module.parse(read)
+
+
+def serialize(module: ir.Module, version: str) -> bytes:
+    """The artifact of a module, without the operations that JAX's writer deletes because nothing uses them."""
+    return bytes(_write(module if _GIVES_MODULES else jax_mlir.module_to_bytecode(module), version, *_MIXED))
+
+
+def context_with_vhlo() -> ir.Context:
+    """A context for modules of VHLO. Before 0.8 JAX's own has VHLO only after an artifact has been read in it."""
+    context = jax_mlir.make_ir_context()
+    stablehlo.deserialize_portable_artifact(context, stablehlo.serialize_portable_artifact_str("module {}", "1.0.0"))
+    return context
