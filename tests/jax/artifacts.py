@@ -1,6 +1,7 @@
 """Portable artifacts as JAX reads and writes them, in the current context; and a context for what is inside them.
 
-Before 0.10 jaxlib gives modules as text, and takes them as bytecode. Before 0.7 it has no choice for mixed artifacts.
+Before 0.10 jaxlib gives JAX modules as text, which would be written again as other bytes, so StableHLO's own reader is
+asked; and takes them as bytecode, without a choice for mixed artifacts before 0.7.
 """
 
 from jax._src.interpreters import mlir as jax_mlir
@@ -15,8 +16,8 @@ _MIXED = (True,) if "use_mixed_serialization" in _write.__doc__ else ()
 
 def deserialize(artifact: bytes) -> ir.Module:
     """The module of an artifact."""
-    read = _read(bytes(artifact))
-    return read if _GIVES_MODULES else ir.Module.parse(read)
+    artifact = bytes(artifact)
+    return _read(artifact) if _GIVES_MODULES else stablehlo.deserialize_portable_artifact(ir.Context.current, artifact)
 
 
 def serialize(module: ir.Module, version: str) -> bytes:
