@@ -54,6 +54,7 @@ class Program:
     vjp_order: int = 0
     x64: bool = False
     portable: bool = True
+    not_relabelled: str = ""  # why this JAX cannot run the choice of another platform on CPU, in its own words
     not_run: str = ""  # why calling it here makes no sense
     # A direct export that calls a multi-platform one says "uses global constants" although nothing symbolic is left.
     # A split says what is true, so these programs name it.
@@ -906,12 +907,16 @@ def donated_and_sharded():
     )
 
 
-@program()
+@program(
+    not_relabelled=""
+    if jax.__version_info__ >= (0, 10)
+    else "Side-effect ops cannot be replicated: custom_call_target=annotate_device_placement"
+)
 def memory_kinds():
     """The layout of arguments in host memory travels as argument attributes."""
-    sharding = NamedSharding(mesh_2x2(), P("x"), memory_kind="pinned_host")
     if "pinned_host" not in {m.kind for m in jax.devices()[0].addressable_memories()}:
         raise Unavailable("this backend has no pinned_host memory")
+    sharding = NamedSharding(mesh_2x2(), P("x"), memory_kind="pinned_host")
     return jit(lambda x: differ(jax.device_put(x, sharding.with_memory_kind("device"))), ramp(4), in_shardings=sharding)
 
 
