@@ -11,7 +11,9 @@ from jaxlib.mlir.dialects import stablehlo
 
 _read, _write = _jax.mlir.deserialize_portable_artifact, _jax.mlir.serialize_portable_artifact
 _GIVES_MODULES = "-> str" not in _read.__doc__
-_MIXED = (True,) if "use_mixed_serialization" in _write.__doc__ else ()
+
+# Whether operations of Shardy stay what they are beside those of VHLO.
+HOLD_SHARDY = "use_mixed_serialization" in _write.__doc__
 
 
 def deserialize(artifact: bytes) -> ir.Module:
@@ -22,7 +24,8 @@ def deserialize(artifact: bytes) -> ir.Module:
 
 def serialize(module: ir.Module, version: str) -> bytes:
     """The artifact of a module, without the operations that JAX's writer deletes because nothing uses them."""
-    return bytes(_write(module if _GIVES_MODULES else jax_mlir.module_to_bytecode(module), version, *_MIXED))
+    mixed = (True,) if HOLD_SHARDY else ()
+    return bytes(_write(module if _GIVES_MODULES else jax_mlir.module_to_bytecode(module), version, *mixed))
 
 
 def context_with_vhlo() -> ir.Context:

@@ -437,6 +437,8 @@ def predicates(text: str, truth: Callable) -> Form:
     return Form(
         source=original(IS_FIRST + IS_LAST + text + "\n" + if_("%c") + RETURN),
         expected=lambda k: module(branch(0 if truth(k == 0, k == 2) else 1) + RETURN),
+        # For the XLA of 0.6 true and true add up to false; StableHLO says true.
+        runs="stablehlo.add" not in text or jax.__version_info__ >= (0, 7),
     )
 
 
@@ -2247,6 +2249,8 @@ def written(text: str, version: str) -> bytes:
 
 def written_by_jax(text: str, version: str) -> bytes:
     """A portable artifact as JAX writes it, which deletes dead operations."""
+    if "sdy." in text and not artifacts.HOLD_SHARDY:
+        pytest.skip(f"JAX {jax.__version__} writes Shardy's operations as custom calls")
     with jax_mlir.make_ir_context():
         return artifacts.serialize(ir.Module.parse(text), version)
 
