@@ -18,11 +18,11 @@ from jax import export
 from jax._src import effects as jax_effects
 from jax._src.export import serialization
 from jax._src.interpreters import mlir as jax_mlir
-from jax._src.lib import _jax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 from jaxlib.mlir import ir
 
+import artifacts
 import callback_programs
 import jaxprism
 from callback_programs import Program
@@ -139,7 +139,7 @@ def is_guarded(exported: Exported) -> bool:
 def module_of(exported: Exported) -> Iterator[ir.Module]:
     """The module as JAX reads it from the file, verified."""
     with jax_mlir.make_ir_context():
-        module = _jax.mlir.deserialize_portable_artifact(bytes(exported.mlir_module_serialized))
+        module = artifacts.deserialize(exported.mlir_module_serialized)
         assert module.operation.verify()
         yield module
 

@@ -25,8 +25,9 @@ import re
 import sys
 
 from jax._src.interpreters import mlir as jax_mlir
-from jax._src.lib import _jax
 from jaxlib.mlir import ir
+
+import artifacts
 
 # Functions bigger than this, fully inlined, are compared once instead of at every call.
 LARGEST_INLINED = 1000
@@ -599,6 +600,12 @@ def _compare_integers(node: Node, a: int, b: int) -> int | None:
     return None if match is None else int(tests[match.group(1)])
 
 
+def _reshard(node: Node, *operands: int) -> int | None:
+    """The custom calls by which JAX says shardings where it does not use Shardy."""
+    known = re.search(r'call_target_name = "(Sharding|SPMDFullToShardShape|SPMDShardToFullShape)"', node.attributes)
+    return operands[0] if known and len(operands) == 1 else None
+
+
 FOLDERS = {
     "add": lambda node, a, b: a + b,
     "and": lambda node, a, b: a & b,
@@ -606,6 +613,7 @@ FOLDERS = {
     "clamp": lambda node, low, a, high: min(max(a, low), high),
     "compare": _compare_integers,
     "convert": lambda node, a: int(a != 0) if node.types[0].endswith("i1>") else a,
+    "custom_call": _reshard,
     "maximum": lambda node, a, b: max(a, b),
     "minimum": lambda node, a, b: min(a, b),
     "multiply": lambda node, a, b: a * b,
@@ -690,7 +698,7 @@ class Graph:
     def read(cls, artifact: bytes, platform: int | None = None) -> "Graph":
         """Reads a portable artifact as it stands in an export; with `platform`, as it is on that platform."""
         with jax_mlir.make_ir_context():
-            return cls.of(_jax.mlir.deserialize_portable_artifact(artifact), platform)
+            return cls.of(artifacts.deserialize(artifact), platform)
 
     @classmethod
     def of(cls, module: ir.Module, platform: int | None = None) -> "Graph":

@@ -54,6 +54,7 @@ class Program:
     vjp_order: int = 0
     x64: bool = False
     portable: bool = True
+    not_relabelled: str = ""  # why this JAX cannot run the choice of another platform on CPU, in its own words
     not_run: str = ""  # why calling it here makes no sense
     # A direct export that calls a multi-platform one says "uses global constants" although nothing symbolic is left.
     # A split says what is true, so these programs name it.
@@ -78,6 +79,9 @@ class Program:
 
 
 PROGRAMS: dict[str, Program] = {}
+
+# Before 0.7 collectives in a `shard_map` are numbered as they are lowered, and those of all platforms are.
+CHANNELS = "" if jax.__version_info__ >= (0, 7) else "collectives have other channels, numbered across the platforms"
 
 
 def enable_x64() -> contextlib.AbstractContextManager:
@@ -811,7 +815,7 @@ def two_meshes():
     return jit(run, ramp(4, 4), in_shardings=NamedSharding(mesh, P("x", "y")))
 
 
-@program(vjp_order=1)
+@program(vjp_order=1, unlike_direct=CHANNELS)
 def shard_map():
     mesh = mesh_2x2()
 
@@ -837,7 +841,7 @@ def shard_map_with_loop():
     return jit(run, ramp(4, 4))
 
 
-@program()
+@program(unlike_direct=CHANNELS)
 def shard_map_of_branches_with_collectives():
     mesh = mesh_2x2()
 
@@ -906,12 +910,16 @@ def donated_and_sharded():
     )
 
 
-@program()
+@program(
+    not_relabelled=""
+    if jax.__version_info__ >= (0, 10)
+    else "Side-effect ops cannot be replicated: custom_call_target=annotate_device_placement"
+)
 def memory_kinds():
     """The layout of arguments in host memory travels as argument attributes."""
-    sharding = NamedSharding(mesh_2x2(), P("x"), memory_kind="pinned_host")
     if "pinned_host" not in {m.kind for m in jax.devices()[0].addressable_memories()}:
         raise Unavailable("this backend has no pinned_host memory")
+    sharding = NamedSharding(mesh_2x2(), P("x"), memory_kind="pinned_host")
     return jit(lambda x: differ(jax.device_put(x, sharding.with_memory_kind("device"))), ramp(4), in_shardings=sharding)
 
 

@@ -328,10 +328,13 @@ def test_tpu_keeps_what_only_jax_can_lower(cases):
         assert path.read_bytes() == case.kept()["tpu"].read_bytes(), name
 
 
+# The function of a loop's body, if it is one. Before 0.7 JAX gives it the text of no name.
+CLOSED_CALL = "closed_call" if jax.__version_info__ >= (0, 7) else "None"
+
 REFUSED = {
     "buffer_in_scan": (
         r"buffer callback `triple`: buffer callbacks have no target on `tpu`\n"
-        r" +at .*callback_programs\.py:\d+:\d+ \(in `@(main`, inside a while|closed_call`)\)",
+        rf" +at .*callback_programs\.py:\d+:\d+ \(in `@(main`, inside a while|{CLOSED_CALL}`)\)",
         "`--callback 'tpu:triple=host'` runs it as a host callback",
     ),
     "buffer_silent_in_plain": (r"buffer callback `watch`", "`--callback 'tpu:watch=strip'` removes it"),

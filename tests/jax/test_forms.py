@@ -20,10 +20,10 @@ import numpy as np
 import pytest
 from jax import export
 from jax._src.interpreters import mlir as jax_mlir
-from jax._src.lib import _jax
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
+import artifacts
 from graph import Graph, compare
 from programs import enable_x64
 from tool import Tool
@@ -437,6 +437,8 @@ def predicates(text: str, truth: Callable) -> Form:
     return Form(
         source=original(IS_FIRST + IS_LAST + text + "\n" + if_("%c") + RETURN),
         expected=lambda k: module(branch(0 if truth(k == 0, k == 2) else 1) + RETURN),
+        # For the XLA of 0.6 true and true add up to false; StableHLO says true.
+        runs="stablehlo.add" not in text or jax.__version_info__ >= (0, 7),
     )
 
 
@@ -2229,7 +2231,7 @@ def as_number(text: str, k: int) -> str:
 def text_of(artifact: bytes) -> str:
     """The assembly, without locations."""
     with jax_mlir.make_ir_context():
-        return str(_jax.mlir.deserialize_portable_artifact(artifact))
+        return str(artifacts.deserialize(artifact))
 
 
 @functools.cache
@@ -2247,8 +2249,10 @@ def written(text: str, version: str) -> bytes:
 
 def written_by_jax(text: str, version: str) -> bytes:
     """A portable artifact as JAX writes it, which deletes dead operations."""
+    if "sdy." in text and not artifacts.HOLD_SHARDY:
+        pytest.skip(f"JAX {jax.__version__} writes Shardy's operations as custom calls")
     with jax_mlir.make_ir_context():
-        return bytes(_jax.mlir.serialize_portable_artifact(ir.Module.parse(text), version, True))
+        return artifacts.serialize(ir.Module.parse(text), version)
 
 
 @dataclasses.dataclass
@@ -2377,8 +2381,7 @@ def test_form_is_written_as_jax_writes_it(built: Form, tool: Tool, tmp_path: Pat
 
     def rewritten(artifact: bytes) -> bytes:
         with jax_mlir.make_ir_context():
-            read = _jax.mlir.deserialize_portable_artifact(artifact)
-            return bytes(_jax.mlir.serialize_portable_artifact(read, run.version, True))
+            return artifacts.serialize(artifacts.deserialize(artifact), run.version)
 
     source = bytes(run.original.mlir_module_serialized)
     if rewritten(source) != source:

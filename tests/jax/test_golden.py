@@ -9,9 +9,9 @@ from pathlib import Path
 
 import jax
 import pytest
-from jax._src.interpreters import mlir
 from jax._src.lib.mlir import ir
 
+from artifacts import context_with_vhlo
 from tool import ROOT
 
 GOLDEN = ROOT / "testdata" / "golden"
@@ -22,7 +22,7 @@ IS_NEWEST = jax.__version_info__ >= (0, 12)
 
 
 def unknown_operations(text: str) -> list[str]:
-    context = mlir.make_ir_context()
+    context = context_with_vhlo()
     return [name for name in set(OPERATION.findall(text)) if not context.is_registered_operation(name)]
 
 
@@ -47,5 +47,5 @@ def test_most_golden_files_are_for_jax():
 
 @pytest.mark.parametrize("name", INPUTS + OUTPUTS)
 def test_golden_file_is_mlir(name: str):
-    with mlir.make_ir_context():
+    with context_with_vhlo():
         assert ir.Module.parse((GOLDEN / name).read_text()).operation.verify()

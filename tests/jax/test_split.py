@@ -16,10 +16,11 @@ import numpy as np
 import pytest
 from jax import export
 from jax._src.interpreters import mlir as jax_mlir
-from jax._src.lib import _jax
-from jax.sharding import Mesh, NamedSharding
+from jax._src.sharding_impls import GSPMDSharding
+from jax.sharding import Mesh, NamedSharding, Sharding
 from jax.sharding import PartitionSpec as P
 
+import artifacts
 from graph import Graph, compare
 from programs import PROGRAMS, Program, Unavailable, index_in_an_array, mesh_2x2
 from tool import Tool
@@ -129,20 +130,24 @@ def leaves_for(exported: Exported, program: Program) -> list:
         else:
             size = int(np.prod(aval.shape))
             leaves.append((np.arange(1, size + 1).reshape(aval.shape) / 7).astype(aval.dtype))
-    return [
-        place(leaf, sharding, exported) for leaf, sharding in zip(leaves, exported.in_shardings_jax(None), strict=True)
-    ]
-
-
-def place(leaf: object, sharding: NamedSharding | None, exported: Exported) -> object:
-    """Puts an argument on as many devices as the export wants, by its own sharding or replicated."""
     if exported.nr_devices == 1:
-        return leaf
-    if sharding is None or sharding.mesh.empty:
-        return jax.device_put(leaf, NamedSharding(mesh_2x2(), P()))
-    devices = np.array(jax.devices()[: exported.nr_devices])
-    mesh = Mesh(devices.reshape(sharding.mesh.axis_sizes), sharding.mesh.axis_names)
-    return jax.device_put(leaf, NamedSharding(mesh, sharding.spec, memory_kind=sharding.memory_kind))
+        return leaves
+    return [jax.device_put(leaf, sharding) for leaf, sharding in zip(leaves, shardings(exported), strict=True)]
+
+
+def shardings(exported: Exported) -> list[Sharding]:
+    """Where the arguments are, by the export or replicated. Before 0.9 an export says it without meshes."""
+    devices, replicated = jax.devices()[: exported.nr_devices], NamedSharding(mesh_2x2(), P())
+    if not hasattr(exported, "_in_named_shardings"):
+        return [replicated if hlo is None else GSPMDSharding(devices, hlo) for hlo in exported.in_shardings_hlo]
+
+    def named(sharding: NamedSharding | None) -> NamedSharding:
+        if sharding is None or sharding.mesh.empty:
+            return replicated
+        mesh = Mesh(np.array(devices).reshape(sharding.mesh.axis_sizes), sharding.mesh.axis_names)
+        return NamedSharding(mesh, sharding.spec, memory_kind=sharding.memory_kind)
+
+    return [named(sharding) for sharding in exported.in_shardings_jax(None)]
 
 
 def results(exported: Exported, program: Program) -> list[tuple]:
@@ -187,6 +192,8 @@ def test_other_platforms_compute_their_own_numbers(case: Case):
     skip_unless_it_runs(case)
     if not case.program.portable:
         pytest.skip("the branches of other platforms hold custom calls that do not exist on CPU")
+    if case.program.not_relabelled:
+        pytest.skip(f"JAX {jax.__version__}: {case.program.not_relabelled}")
     with case.program.context():
         for number, platform in enumerate(case.program.platforms):
             if platform == "cpu":
@@ -301,8 +308,8 @@ def rewritten(artifact: bytes) -> bytes:
     version = re.match(rb"ML\xefR.StableHLO_v([\d.]+)\0", artifact, re.DOTALL)
     assert version is not None, "not a StableHLO portable artifact"
     with jax_mlir.make_ir_context():
-        module = _jax.mlir.deserialize_portable_artifact(artifact)
-        return _jax.mlir.serialize_portable_artifact(module, version.group(1).decode(), True)
+        module = artifacts.deserialize(artifact)
+        return artifacts.serialize(module, version.group(1).decode())
 
 
 def test_module_is_written_as_jax_writes_it(case: Case):
