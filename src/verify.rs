@@ -1,7 +1,7 @@
 //! Whether an export is another one for a single platform: what `jaxprism verify` proves.
 //!
 //! Nothing here knows how [`split`](crate::split()) works, and nothing of it is called: no pass, no MLIR. The original is walked on the platform, by
-//! StableHLO's own rules, and the split beside it ([`walk`], [`pairs`]). What counts in the one must be in the other, in the same order: operations with
+//! StableHLO's own rules, and the split beside it (`walk`, `pairs`). What counts in the one must be in the other, in the same order: operations with
 //! their attributes, types, regions, locations and operands, functions with their signatures, meshes, and every field of the container. What the platform
 //! decides may be gone, or be a constant; what has no effect and is not used may be gone. Whatever else there is, or cannot be followed, is a difference.
 //!

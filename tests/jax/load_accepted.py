@@ -1,7 +1,7 @@
 """Loads exports in JAX, each as far as its module in MLIR: `python load_accepted.py FOLDER`.
 
-The files are what `make mutate` keeps of the inputs that were accepted. Whatever jaxprism accepts it must write as something JAX loads. Children
-do the work, since jaxlib may end the process. The exit status says whether all were loaded.
+The files are what `make mutate` keeps of the inputs that were accepted. Whatever jaxprism accepts it must write as
+something JAX loads. Children do the work, since jaxlib may end the process. The exit status says whether all were loaded.
 """
 
 import collections
@@ -40,7 +40,13 @@ def load(paths):
     """What became of each file: `loaded`, an error, or how the process ended."""
     results = {}
     while paths:
-        child = subprocess.run([sys.executable, "-c", CHILD], input="\n".join(map(str, paths)), capture_output=True, encoding="utf-8", errors="replace")
+        child = subprocess.run(
+            [sys.executable, "-c", CHILD],
+            input="\n".join(map(str, paths)),
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+        )
         now = None
         for line in child.stdout.splitlines():
             if line.startswith("> "):

@@ -864,7 +864,9 @@ def splat_of_nothing_carried_by_a_loop() -> Form:
     options = {"takes": f"%x: {vector}", "gives": vector}
     text = COUNTING + broadcast + loop(carried, work, ["%r", "%q"]) + f"return %w#1 : {vector}\n"
     # The loop uses the broadcast outside instead of carrying it.
-    after = COUNTING + broadcast + loop(carried[:1], work.replace("%q", "%splat_p"), ["%r"]) + f"return %w#1 : {vector}\n"
+    after = (
+        COUNTING + broadcast + loop(carried[:1], work.replace("%q", "%splat_p"), ["%r"]) + f"return %w#1 : {vector}\n"
+    )
     return Form(
         source=original(text, **options),
         expected=lambda k: module(integers(p=k) + after, **options),
