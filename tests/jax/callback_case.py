@@ -10,10 +10,16 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import artifacts
+import callback_programs
 import jax
 import jax.numpy as jnp
+import jaxprism
 import numpy as np
 import pytest
+from callback_programs import Program
+from callback_reference import CUSTOM_CALL_PLATFORMS, CallbackOp, attributes_of, is_callback, meshes, operations, read
+from graph import Graph
 from jax import export
 from jax._src import effects as jax_effects
 from jax._src.export import serialization
@@ -21,13 +27,6 @@ from jax._src.interpreters import mlir as jax_mlir
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 from jaxlib.mlir import ir
-
-import artifacts
-import callback_programs
-import jaxprism
-from callback_programs import Program
-from callback_reference import CUSTOM_CALL_PLATFORMS, CallbackOp, attributes_of, is_callback, meshes, operations, read
-from graph import Graph
 from tool import Tool
 
 Exported = export.Exported

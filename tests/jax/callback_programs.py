@@ -12,14 +12,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import jaxprism
 import numpy as np
 from jax import export, lax
 from jax.experimental import io_callback
 from jax.experimental.buffer_callback import buffer_callback
 from jax.sharding import Mesh, NamedSharding, SingleDeviceSharding
 from jax.sharding import PartitionSpec as P
-
-import jaxprism
 
 f32 = jnp.float32
 i32 = jnp.int32

@@ -12,14 +12,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
+import jaxprism
 from jax import export
 from jax._src import buffer_callback as jax_buffer
 from jax._src import callback as jax_callback
 from jax._src.export import _export
 from jax._src.interpreters import mlir as jax_mlir
 from jaxlib.mlir import ir
-
-import jaxprism
 
 # The targets of JAX's callbacks, as in its sources. TPU has none: it sends to the host and receives from it.
 TARGETS = tuple(

@@ -7,12 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jaxprism
 import numpy as np
+from callback_programs import HEARD, Program, mesh, mesh_2x2
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
-
-import jaxprism
-from callback_programs import HEARD, Program, mesh, mesh_2x2
 
 
 @dataclasses.dataclass

@@ -6,7 +6,6 @@ os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_p
 os.environ["JAX_PLATFORMS"] = "cpu"
 
 import pytest
-
 from tool import Tool
 
 

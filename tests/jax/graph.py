@@ -24,10 +24,9 @@ import hashlib
 import re
 import sys
 
+import artifacts
 from jax._src.interpreters import mlir as jax_mlir
 from jaxlib.mlir import ir
-
-import artifacts
 
 # Functions bigger than this, fully inlined, are compared once instead of at every call.
 LARGEST_INLINED = 1000

@@ -7,12 +7,9 @@ import warnings
 
 import jax
 import jax.numpy as jnp
+import jaxprism
 import numpy as np
 import pytest
-from jax import export
-from jax.experimental import io_callback
-
-import jaxprism
 from callback_programs import PROGRAMS, ROW, Program, add, look, note, product, see
 from callback_reference import (
     CUSTOM_CALL_PLATFORMS,
@@ -22,6 +19,8 @@ from callback_reference import (
     lower_as_jax,
     text_without_callees,
 )
+from jax import export
+from jax.experimental import io_callback
 
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 KINDS = ("pure", "io", "buffer", "debug", "print")

@@ -6,10 +6,8 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import jaxprism
 import pytest
-from jax import export
-from jax.experimental import io_callback
-
 from callback_case import (
     PLATFORMS,
     Case,
@@ -30,10 +28,11 @@ from callback_case import (
     replaced_by,
     zeros,
 )
-import jaxprism
 from callback_programs import ROW, SILENT, log, note, see
 from callback_reference import CUSTOM_CALL_PLATFORMS, lower_as_jax
 from graph import compare
+from jax import export
+from jax.experimental import io_callback
 from test_split import rewritten
 from tool import Tool
 

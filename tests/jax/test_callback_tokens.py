@@ -7,18 +7,17 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
-import pytest
-from jax import export, lax
-from jax._src import core, effects
-from jax._src.interpreters import mlir
-from jax.experimental import io_callback
-from jaxlib.mlir import ir
-
-from callback_case import Exported, functions_of, graph_of, levels, load, module_of
 import jaxprism
+import pytest
+from callback_case import Exported, functions_of, graph_of, levels, load, module_of
 from callback_programs import ROW, note, see
 from callback_reference import attributes_of
 from graph import compare
+from jax import export, lax
+from jax._src import callback, core, debugging, effects
+from jax._src.interpreters import mlir
+from jax.experimental import io_callback
+from jaxlib.mlir import ir
 from test_split import rewritten
 from tool import Tool
 
@@ -29,6 +28,17 @@ IO, DEBUG = "OrderedIOEffect", "OrderedDebugEffect"
 # ---------------------------------------------------------------- an ordered effect that is none of JAX's
 
 
+def slot(effect: effects.Effect) -> int:
+    """Where a small set of Python keeps it: JAX orders tokens as the sets of their effects are."""
+    return hash(effect) % 8
+
+
+OWN_SLOTS = {slot(effect) for effect in (callback._OrderedIOEffect, debugging.ordered_debug_effect)}
+# What shares its slot with another stands elsewhere when that one is gone.
+IN_ORDER = len(OWN_SLOTS) == 2
+FREE_SLOT = min(set(range(8)) - OWN_SLOTS)
+
+
 class Chain(effects.Effect):
     """Equal to any other, so that JAX writes it."""
 
@@ -36,7 +46,7 @@ class Chain(effects.Effect):
         return isinstance(other, Chain)
 
     def __hash__(self):
-        return hash(Chain)
+        return FREE_SLOT
 
 
 for known in (effects.ordered_effects, effects.lowerable_effects, effects.control_flow_allowed_effects):
@@ -152,8 +162,7 @@ def test_tokens_go_with_their_effects(tool: Tool, tmp_path: Path, shape: Callabl
         assert first_users(found, left) == left
         never = load(exported(shape(kinds, gone), (platform,)))
         assert sorted(names(never)) == sorted(left)
-        # Where an effect is none of JAX's own, JAX orders the tokens by where its objects happen to be.
-        if names(never) == left:
+        if names(never) == left and (IN_ORDER or len(left) < 2):
             assert functions_of(found) == functions_of(never)
             difference = compare(graph_of(found), graph_of(never))
             assert difference is None, f"{platform}: left is the split, right the program without\n{difference}"

@@ -3,9 +3,8 @@
 import re
 from pathlib import Path
 
+import jaxprism
 import pytest
-from jax import export
-
 from callback_case import (
     GUARD,
     PLATFORMS,
@@ -28,10 +27,10 @@ from callback_case import (
     text_order,
     zeros,
 )
-import jaxprism
 from callback_programs import PROGRAMS
 from callback_reference import CUSTOM_CALL_PLATFORMS, chain, lower_as_jax
 from graph import compare
+from jax import export
 from test_split import fields, rewritten
 from tool import Tool
 

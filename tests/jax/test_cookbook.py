@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-
 from tool import ROOT, Tool
 
 COOKBOOK, README = ROOT / "docs" / "cookbook.md", ROOT / "README.md"

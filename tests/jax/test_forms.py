@@ -14,17 +14,16 @@ import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
+import artifacts
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from graph import Graph, compare
 from jax import export
 from jax._src.interpreters import mlir as jax_mlir
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
-
-import artifacts
-from graph import Graph, compare
 from programs import enable_x64
 from tool import Tool
 

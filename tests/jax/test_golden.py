@@ -9,9 +9,8 @@ from pathlib import Path
 
 import jax
 import pytest
-from jax._src.lib.mlir import ir
-
 from artifacts import context_with_vhlo
+from jax._src.lib.mlir import ir
 from tool import ROOT
 
 GOLDEN = ROOT / "testdata" / "golden"

@@ -3,10 +3,9 @@
 import re
 
 import pytest
+from graph import Graph, compare
 from jax._src.interpreters import mlir as jax_mlir
 from jaxlib.mlir import ir
-
-from graph import Graph, compare
 
 BASE = """
 module @jit_f attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {

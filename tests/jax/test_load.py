@@ -5,11 +5,9 @@ import re
 from collections.abc import Iterator
 
 import jax
+import jaxprism
 import numpy as np
 import pytest
-from jaxlib.mlir import ir
-
-import jaxprism
 from callback_programs import PROGRAMS, ROW, Program, buffer, io, pure
 from callback_reference import (
     CUSTOM_CALL_PLATFORMS,
@@ -22,6 +20,7 @@ from callback_reference import (
     without_checks,
 )
 from callback_running import Outcome, arguments, assert_same, run, sharding, specs
+from jaxlib.mlir import ir
 from tool import Tool
 
 PLATFORMS = (*CUSTOM_CALL_PLATFORMS, "tpu")

@@ -8,16 +8,15 @@ import weakref
 
 import jax
 import jax.numpy as jnp
+import jaxprism
 import numpy as np
 import pytest
-from jax import export, lax
-from jax.experimental import io_callback
-from jax.experimental.buffer_callback import buffer_callback
-
-import jaxprism
 from callback_programs import HEARD, PROGRAMS, ROW, add, buffer, io, like, log, look, named, pure, see, symbolic
 from callback_reference import lower_as_jax
 from callback_running import run
+from jax import export, lax
+from jax.experimental import io_callback
+from jax.experimental.buffer_callback import buffer_callback
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 X = np.arange(4, dtype=np.float32)

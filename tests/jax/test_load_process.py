@@ -9,12 +9,11 @@ from pathlib import Path
 
 import jax
 import jax.experimental
+import jaxprism
 import numpy as np
 import pytest
-
-import jaxprism
 from callback_programs import PROGRAMS
-from tool import Tool
+from tool import ROOT, Tool
 
 HERE = Path(__file__).resolve().parent
 PLATFORMS = ("cpu", "cuda", "tpu")
@@ -347,8 +346,17 @@ def test_a_newer_jax_is_said_to_be_untested(tmp_path: Path):
 
 
 def test_importing_does_not_import_jax():
-    program = "import jaxprism, sys; jaxprism.named('n')(print); assert 'jax' not in sys.modules"
-    subprocess.run([sys.executable, "-c", program], cwd=HERE, check=True, timeout=60)
+    """Nor does what works on files."""
+    program = """
+import jaxprism, sys
+jaxprism.named("n")(print)
+parts = jaxprism.split(sys.argv[1])
+jaxprism.strip(sys.argv[1]), jaxprism.info(sys.argv[1]), jaxprism.check(sys.argv[1]), jaxprism.callbacks(sys.argv[1])
+jaxprism.verify(parts["cpu"], against=sys.argv[1])
+assert "jax" not in sys.modules and "numpy" not in sys.modules
+"""
+    demo = ROOT / "testdata" / "exports" / "demo.jax-0.12.0.1.jax_exported"
+    subprocess.run([sys.executable, "-c", program, str(demo)], cwd=HERE, check=True, timeout=60)
     assert {"load", "register", "export", "named"} <= set(dir(jaxprism))
     with pytest.raises(AttributeError, match="no attribute 'unload'"):
         _ = jaxprism.unload

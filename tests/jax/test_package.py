@@ -12,10 +12,9 @@ import types
 from pathlib import Path
 
 import jax
+import jaxprism
 import numpy as np
 import pytest
-
-import jaxprism
 from callback_programs import PROGRAMS
 from tool import ROOT, Tool
 

@@ -11,17 +11,16 @@ from collections.abc import Iterator
 from functools import cache, cached_property
 from pathlib import Path
 
+import artifacts
 import jax
 import numpy as np
 import pytest
+from graph import Graph, compare
 from jax import export
 from jax._src.interpreters import mlir as jax_mlir
 from jax._src.sharding_impls import GSPMDSharding
 from jax.sharding import Mesh, NamedSharding, Sharding
 from jax.sharding import PartitionSpec as P
-
-import artifacts
-from graph import Graph, compare
 from programs import PROGRAMS, Program, Unavailable, index_in_an_array, mesh_2x2
 from tool import Tool
 

@@ -13,10 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from artifacts import context_with_vhlo
 from jax import export
 from jaxlib.mlir import ir
-
-from artifacts import context_with_vhlo
 from tool import ROOT, Tool
 
 EXPORTS = sorted((ROOT / "testdata" / "exports").glob("*.jax_exported"))
