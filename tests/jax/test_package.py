@@ -264,6 +264,14 @@ def test_errors_say_where_and_what_to_do():
         assert (str(again), again.kind, again.offset, again.hint) == (str(error), "format", error.offset, error.hint)
 
 
+def test_hints_are_for_python(placeholders: bytes):
+    with pytest.raises(jaxprism.JaxprismError) as raised:
+        jaxprism.split(placeholders)
+    assert "`callback={'tpu:watch': 'host'}` runs it" in raised.value.hint
+    assert "`callback={'tpu:watch': 'strip'}` removes it" in raised.value.hint
+    assert "--" not in raised.value.hint
+
+
 def test_damaged_files_are_refused_before_jax_sees_them(placeholders: bytes):
     """Some of these make JAX raise anything, or end the process, if it is given them."""
     random = np.random.default_rng(0)

@@ -207,7 +207,8 @@ def verify(
       run: also run both in JAX on random arguments of the right shapes and types, callbacks returning zeros, and
         compare the numbers at every gradient level. The answer then has a field `run`: `device`, or why it was
         `skipped`; how many results are `identical` and how many `close`, in the last bits only; and the `differences`,
-        with which it is not `verified` either. A platform that is not here runs on cpu, in another process, as far as cpu can.
+        with which it is not `verified` either. A platform that is not here runs on cpu, in another process, as far as
+        cpu can.
       seed: of the random arguments.
 
     Raises:

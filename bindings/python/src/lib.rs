@@ -49,12 +49,27 @@ fn raise(error: &Error) -> PyErr {
         let details = [
             ("kind", kind.into_pyobject(py)?.into_any()),
             ("offset", error.offset().into_pyobject(py)?),
-            ("hint", error.hint().into_pyobject(py)?),
+            ("hint", error.hint().map(in_python).into_pyobject(py)?),
         ];
         let raised = py.get_type::<JaxprismError>().call((message,), Some(&details.into_py_dict(py)?))?;
         Ok(PyErr::from_value(raised))
     })
     .unwrap_or_else(|error: PyErr| error)
+}
+
+/// A hint for the command line, in arguments of the package's functions.
+fn in_python(hint: &str) -> String {
+    const ARGUMENTS: [(&str, &str); 3] = [("`-p`", "`platforms`"), ("`-o`", "`out`"), ("`--on-unsupported`", "`on_unsupported`")];
+    let (mut text, mut rest) = (String::new(), hint);
+    while let Some((before, (rule, after))) =
+        rest.split_once("`--callback '").and_then(|(before, after)| Some((before, after.split_once("'`")?)))
+    {
+        let (name, policy) = rule.split_once('=').unwrap_or((rule, ""));
+        text.push_str(&format!("{before}`callback={{'{name}': '{policy}'}}`"));
+        rest = after;
+    }
+    text.push_str(rest);
+    ARGUMENTS.iter().fold(text, |text, (option, argument)| text.replace(option, argument))
 }
 
 /// What a function is given: the bytes themselves, or the name of a file.
