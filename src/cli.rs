@@ -19,8 +19,8 @@ mod verify;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use crate::error::Result;
 use clap::{CommandFactory, Parser, Subcommand};
-use jaxprism::error::Result;
 
 const EXIT_STATUS: &str = "\
 Exit status:

@@ -8,9 +8,6 @@
     deny(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::todo, clippy::unreachable, clippy::unwrap_used)
 )]
 
-// The command line uses the library by its name, as other programs do.
-extern crate self as jaxprism;
-
 pub mod bytecode;
 pub mod callbacks;
 pub mod check;

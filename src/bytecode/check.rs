@@ -332,7 +332,8 @@ pub(super) fn operation(
     }
     let inherent = |wanted: &str| match properties {
         Some(span) => {
-            let position = tables.op_row(name)?.properties.iter().position(|property| property.trim_end_matches('?') == wanted)?;
+            let position =
+                tables.op_row(name)?.properties.iter().position(|property| property.strip_suffix('?').unwrap_or(property) == wanted)?;
             tree.properties.get(span.start as usize + position).copied().flatten()
         }
         None => tables.dictionary(attributes?)?.find(|(key, _)| *key == wanted.as_bytes()).map(|(_, value)| value),

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::callbacks::{CallbackOptions, Policies, Policy, Rule, Table};
+use crate::error::{Error, Result};
+use crate::files::quoted;
 use clap::Args;
-use jaxprism::callbacks::{CallbackOptions, Policies, Policy, Rule, Table};
-use jaxprism::error::{Error, Result};
-use jaxprism::files::quoted;
 
 use super::io;
 

@@ -4,11 +4,11 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::callbacks::Alias;
+use crate::error::{Error, Result};
+use crate::inspect::{BoundCall, CallbackCall, CallbackLevel, CallbackReport, CallbackSlot, PlatformLowering};
 use clap::Args;
 use indexmap::IndexMap;
-use jaxprism::callbacks::Alias;
-use jaxprism::error::{Error, Result};
-use jaxprism::inspect::{BoundCall, CallbackCall, CallbackLevel, CallbackReport, CallbackSlot, PlatformLowering};
 
 use super::callback_options::table as callback_table;
 use super::io::{self, Input};
@@ -51,7 +51,7 @@ impl Opts {
         let table = callback_table(self.table.as_deref())?;
         let input = Input::read(self.input.as_deref())?;
         let failed = |error: Error| error.context(format!("cannot read {}", input.name()));
-        let report = jaxprism::callbacks_of(&input, &table).map_err(failed)?;
+        let report = crate::callbacks_of(&input, &table).map_err(failed)?;
         if self.json {
             io::print_json(&report)?;
         } else {

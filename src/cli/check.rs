@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::error::{Error, Result};
+use crate::files::quoted;
+use crate::inspect::{Site, SiteKind};
+use crate::{Check, CheckOptions, Platform, TargetsAllowed};
 use clap::Args;
-use jaxprism::error::{Error, Result};
-use jaxprism::files::quoted;
-use jaxprism::inspect::{Site, SiteKind};
-use jaxprism::{Check, CheckOptions, Platform, TargetsAllowed};
 
 use super::io::{self, Input};
 use super::refuse_arguments;
@@ -64,7 +64,7 @@ impl Opts {
         }
         let input = Input::read(self.input.as_deref())?;
         let failed = |error: Error| error.context(format!("cannot check {}", input.name()));
-        let check = jaxprism::check(&input, &options).map_err(failed)?;
+        let check = crate::check(&input, &options).map_err(failed)?;
         if self.json {
             io::print_json(&check)?;
         } else {

@@ -5,7 +5,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 
-use jaxprism::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind};
 
 use super::io::changed_input;
 use super::table::visible;

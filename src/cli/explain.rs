@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
+use crate::error::Result;
+use crate::passes::Pass;
 use clap::Args;
-use jaxprism::error::Result;
-use jaxprism::passes::Pass;
 
 use super::io;
 

@@ -4,10 +4,10 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::error::{Error, Result};
+use crate::inspect::{Array, FileFormat, Inspection, Level, Module, PlatformCase, Signature};
 use clap::Args;
 use indexmap::IndexMap;
-use jaxprism::error::{Error, Result};
-use jaxprism::inspect::{Array, FileFormat, Inspection, Level, Module, PlatformCase, Signature};
 
 use super::io::{self, Input};
 use super::table::{Table, counted, number, visible};
@@ -43,7 +43,7 @@ impl Opts {
     pub fn run(&self) -> Result<ExitCode> {
         let input = Input::read(self.input.as_deref())?;
         let failed = |error: Error| error.context(format!("cannot read {}", input.name()));
-        let inspection = jaxprism::inspect(&input).map_err(failed)?;
+        let inspection = crate::inspect(&input).map_err(failed)?;
         if self.json {
             io::print_json(&inspection)?;
         } else {

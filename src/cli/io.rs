@@ -6,10 +6,10 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use jaxprism::error::{self, Error, Result};
-use jaxprism::files::{Origin, quoted};
-use jaxprism::reader::MAX_EXPORT_BYTES;
-use jaxprism::source::check_start;
+use crate::error::{self, Error, Result};
+use crate::files::{Origin, quoted};
+use crate::reader::MAX_EXPORT_BYTES;
+use crate::source::check_start;
 
 use super::map::{self, Map};
 

@@ -4,14 +4,14 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::error::{Error, Result};
+use crate::files::{Files, quoted};
+use crate::ir::text::write_text;
+use crate::opt::{Opt, OptOptions, PrintAfter};
+use crate::passes::{self, PASSES, Pass, PassRun};
+use crate::threads::on_deep_stack;
+use crate::{Output, Platform};
 use clap::{Args, ValueEnum};
-use jaxprism::error::{Error, Result};
-use jaxprism::files::{Files, quoted};
-use jaxprism::ir::text::write_text;
-use jaxprism::opt::{Opt, OptOptions, PrintAfter};
-use jaxprism::passes::{self, PASSES, Pass, PassRun};
-use jaxprism::threads::on_deep_stack;
-use jaxprism::{Output, Platform};
 
 use super::callback_options::CallbackOpts;
 use super::io::{self, Input, is_dash};
@@ -136,7 +136,7 @@ impl Opts {
         let input = Input::read(self.input.as_deref())?;
         let failed = |error: Error| error.context(format!("cannot optimize {}", input.name()));
         on_deep_stack(|| {
-            let opt = jaxprism::opt(&input, &input.file_name(), &options).map_err(failed)?;
+            let opt = crate::opt(&input, &input.file_name(), &options).map_err(failed)?;
             self.tell(&opt);
             match emit {
                 Emit::Mlir => {

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::Source;
+use crate::error::{Error, Result};
+use crate::ir::text::write_text;
+use crate::threads::on_deep_stack;
 use clap::Args;
-use jaxprism::Source;
-use jaxprism::error::{Error, Result};
-use jaxprism::ir::text::write_text;
-use jaxprism::threads::on_deep_stack;
 
 use super::io::{self, Input};
 use super::text::TextOpts;

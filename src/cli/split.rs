@@ -4,12 +4,12 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::error::{Error, Result};
+use crate::files::{Files, Names, quoted};
+use crate::passes::Changes;
+use crate::split::OutputReport;
+use crate::{Locations, Output, Platform, Split, SplitOptions};
 use clap::Args;
-use jaxprism::error::{Error, Result};
-use jaxprism::files::{Files, Names, quoted};
-use jaxprism::passes::Changes;
-use jaxprism::split::OutputReport;
-use jaxprism::{Locations, Output, Platform, Split, SplitOptions};
 use serde::Serialize;
 
 use super::callback_options::{CallbackOpts, parse};
@@ -111,7 +111,7 @@ impl Opts {
         let failed = |error: Error| error.context(format!("cannot split {}", input.name()));
         let options = SplitOptions::default().platforms(self.platforms.iter().cloned()).locations(self.locations());
         let options = options.callbacks(self.callbacks.options()?);
-        let split = jaxprism::split(&input, &options).map_err(failed)?;
+        let split = crate::split(&input, &options).map_err(failed)?;
         if let [platform] = &split.report.platforms[..] {
             errors::note(&format!("{} was exported for one platform (`{platform}`)", input.name()));
         }

@@ -4,10 +4,10 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::callbacks::{Policies, Policy, Rule};
+use crate::error::{Error, Result};
+use crate::files::Files;
 use clap::Args;
-use jaxprism::callbacks::{Policies, Policy, Rule};
-use jaxprism::error::{Error, Result};
-use jaxprism::files::Files;
 
 use super::callback_options::parse;
 use super::io::{self, Input, is_dash};
@@ -54,7 +54,7 @@ impl Opts {
         let input = Input::read(self.input.as_deref())?;
         let failed = |error: Error| error.context(format!("cannot strip {}", input.name()));
         let policies = Policies::default().otherwise(Policy::Strip).rules(self.rules.iter().cloned());
-        let stripped = jaxprism::strip(&input, &policies).map_err(failed)?;
+        let stripped = crate::strip(&input, &policies).map_err(failed)?;
         if stripped.levels.iter().all(|level| level.callbacks.is_empty()) {
             errors::note(&format!("{} has no callbacks that can be stripped", input.name()));
         }

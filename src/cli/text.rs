@@ -1,8 +1,8 @@
 //! How modules are shown as text: the options of every verb that does.
 
+use crate::ir::assembly::{Constants, Form};
+use crate::ir::text::TextOptions;
 use clap::Args;
-use jaxprism::ir::assembly::{Constants, Form};
-use jaxprism::ir::text::TextOptions;
 
 /// Which constants are written out.
 #[derive(Debug, Clone, Copy)]

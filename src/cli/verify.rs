@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::error::{Error, Result};
+use crate::verify::{Difference, DifferenceKind};
+use crate::{Verification, VerifyOptions};
 use clap::Args;
-use jaxprism::error::{Error, Result};
-use jaxprism::verify::{Difference, DifferenceKind};
-use jaxprism::{Verification, VerifyOptions};
 use serde::Serialize;
 
 use super::callback_options::table;
@@ -79,7 +79,7 @@ impl Opts {
         for path in &self.splits {
             let split = Input::read(Some(path))?;
             let failed = |error: Error| error.context(format!("cannot compare {} with {}", split.name(), original.name()));
-            found.push((split.path().map(Path::to_owned), split.name(), jaxprism::verify(&original, &split, &options).map_err(failed)?));
+            found.push((split.path().map(Path::to_owned), split.name(), crate::verify(&original, &split, &options).map_err(failed)?));
         }
         let verified = found.iter().all(|(_, _, verification)| verification.verified);
         if self.json {
