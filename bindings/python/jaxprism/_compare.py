@@ -35,9 +35,8 @@ class Skipped(Exception):
     """It cannot be run here."""
 
 
-def compare(original: bytes, split: bytes, seed: int) -> dict[str, Any]:
-    """What `verify` says under `run`."""
-    (platform,) = load(split).exported.platforms
+def compare(original: bytes, split: bytes, platform: str, seed: int) -> dict[str, Any]:
+    """What `verify` says under `run`, for a split that is for this platform."""
     if _devices(platform):
         return _compare_here(original, split, platform, seed)
     # XLA was not made to compile for one platform what is for another, and may end the process.
@@ -61,7 +60,7 @@ def _compare_here(original: bytes, split: bytes, platform: str, seed: int) -> di
         if platform not in first.exported.platforms:
             raise Skipped(f"the original is not for {platform}")
         found["device"], device = _device(platform, second.exported.nr_devices)
-        for level, pair in enumerate(zip(_levels(first), _levels(second), strict=False)):
+        for level, pair in enumerate(zip(first._levels(), second._levels(), strict=False)):
             _compare_level(level, pair, platform, device, seed, found)
     except Skipped as reason:
         found["skipped"] = str(reason)
@@ -96,13 +95,6 @@ def _compare_level(
 # ---------------------------------------------------------------- running
 
 
-def _levels(loaded: Loaded) -> Iterator[Loaded]:
-    yield loaded
-    while loaded.exported.has_vjp():
-        loaded = loaded.vjp()
-        yield loaded
-
-
 def _devices(platform: str) -> Sequence[Any]:
     try:
         return jax.devices("gpu" if platform in ("cuda", "rocm") else platform)
@@ -132,7 +124,7 @@ def _on(loaded: Loaded, platform: str, device: str) -> Loaded:
 def _run_first(loaded: Loaded, seed: int, device: Any) -> tuple[list[Any], list[np.ndarray]]:
     """Runs it with random arguments of sizes that it takes. Returns these as well."""
     avals = loaded.exported.in_avals
-    variables = sorted({name for aval in avals for size in aval.shape for name in _variables(size)})
+    variables = sorted({name for aval in avals for size in aval.shape for name in _dimensions.variables(str(size))})
     reason: Exception = Skipped("it has no dimensions")
     for sizes in _candidates(variables):
         arguments = _arguments(avals, sizes, seed)
@@ -179,19 +171,6 @@ def _sharding(sharding: Any, devices: np.ndarray) -> NamedSharding:
 
 
 # ---------------------------------------------------------------- arguments
-
-
-def _variables(size: Any) -> set[str]:
-    return (
-        set()
-        if isinstance(size, int)
-        else {word for word in _words(str(size)) if word not in ("max", "min", "mod", "floordiv")}
-    )
-
-
-def _words(text: str) -> list[str]:
-    letters = "".join(letter if letter.isalnum() or letter == "_" else " " for letter in text)
-    return [word for word in letters.split() if not word.isdecimal()]
 
 
 def _candidates(variables: Sequence[str]) -> Iterator[dict[str, int]]:

@@ -60,16 +60,23 @@ def solve(symbolic: Iterable[Sequence[str]], actual: Iterable[Sequence[int]]) ->
     return found
 
 
-def _solve_linear(text: str, known: int, found: Mapping[str, int]) -> dict[str, int]:
+def variables(text: str) -> set[str]:
+    """The variables of a dimension. Raises `UnknownDimension` for what is none."""
     try:
         tree = ast.parse(text.replace("^", "**"), mode="eval")
-        called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-        names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in called}
-        (name,) = names - found.keys()
+    except (SyntaxError, ValueError) as error:
+        raise UnknownDimension(text) from error
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in called}
+
+
+def _solve_linear(text: str, known: int, found: Mapping[str, int]) -> dict[str, int]:
+    try:
+        (name,) = variables(text) - found.keys()
         at_zero, at_one = (size(text, {**found, name: at}) for at in (0, 1))
         candidate = (known - at_zero) // (at_one - at_zero)
         return {name: candidate} if size(text, {**found, name: candidate}) == known else {}
-    except (SyntaxError, ValueError, ZeroDivisionError, UnknownDimension):
+    except (ValueError, ZeroDivisionError, UnknownDimension):
         return {}
 
 

@@ -97,14 +97,14 @@ def split(
     """
     if strip_locations and redact_paths:
         raise ValueError("`strip_locations` and `redact_paths` exclude one another")
-    options = _native.Options(
-        platforms=_arguments.platforms(platforms),
-        callbacks=_arguments.policy(callbacks, "callbacks"),
-        rules=_arguments.rules(callback),
-        on_unsupported=None if on_unsupported is None else _arguments.policy(on_unsupported, "on_unsupported"),
-        table=_arguments.table(table),
-        locations="stripped" if strip_locations else "redacted" if redact_paths else "kept",
-    )
+    options: _native.Options = {
+        "platforms": _arguments.platforms(platforms),
+        "callbacks": _arguments.policy(callbacks, "callbacks"),
+        "rules": _arguments.rules(callback),
+        "on_unsupported": None if on_unsupported is None else _arguments.policy(on_unsupported, "on_unsupported"),
+        "table": _arguments.table(table),
+        "locations": "stripped" if strip_locations else "redacted" if redact_paths else "kept",
+    }
     if out is None:
         outputs, report, manifest = _native.split(_arguments.source(source), options)
         split_up: Outputs[Any] = Outputs(outputs)
@@ -219,6 +219,8 @@ def verify(
     if run and found["platform"] is not None:
         from jaxprism import _compare
 
-        found["run"] = _compare.compare(_arguments.contents(against), _arguments.contents(split), seed)
+        found["run"] = _compare.compare(
+            _arguments.contents(against), _arguments.contents(split), found["platform"], seed
+        )
         found["verified"] = found["verified"] and not found["run"]["differences"]
     return found

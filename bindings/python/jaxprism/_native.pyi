@@ -1,18 +1,16 @@
 from pathlib import Path
+from typing import TypedDict
 
 __version__: str
 
-class Options:
-    def __init__(
-        self,
-        *,
-        platforms: list[str],
-        callbacks: str,
-        rules: list[str],
-        on_unsupported: str | None,
-        table: str | None,
-        locations: str,
-    ) -> None: ...
+# What `split` is given; not there when it runs.
+class Options(TypedDict):
+    platforms: list[str]
+    callbacks: str
+    rules: list[str]
+    on_unsupported: str | None
+    table: str | None
+    locations: str
 
 def split(source: bytes | str, options: Options) -> tuple[list[tuple[str, bytes]], str, str]: ...
 def split_to_files(source: bytes | str, options: Options, out: str) -> tuple[list[tuple[str, Path]], str, str]: ...

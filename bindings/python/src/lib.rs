@@ -25,7 +25,7 @@ use pyo3::types::{IntoPyDict, PyBytes};
 #[pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
-    use super::{Options, callbacks, check, command_line, info, split, split_to_files, strip, unlower, validate, verify};
+    use super::{callbacks, check, command_line, info, split, split_to_files, strip, unlower, validate, verify};
 
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "Python's name")]
@@ -155,8 +155,9 @@ fn command_line(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
     (0..=u8::MAX).find(|number| ExitCode::from(*number) == status).unwrap_or(u8::MAX)
 }
 
-/// Options of a split.
-#[pyclass(frozen, module = "jaxprism._native")]
+/// Options of a split, as a dict.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
 struct Options {
     platforms: Vec<String>,
     callbacks: String,
@@ -164,22 +165,6 @@ struct Options {
     on_unsupported: Option<String>,
     table: Option<String>,
     locations: String,
-}
-
-#[pymethods]
-impl Options {
-    #[new]
-    #[pyo3(signature = (*, platforms, callbacks, rules, on_unsupported, table, locations))]
-    fn new(
-        platforms: Vec<String>,
-        callbacks: String,
-        rules: Vec<String>,
-        on_unsupported: Option<String>,
-        table: Option<String>,
-        locations: String,
-    ) -> Self {
-        Self { platforms, callbacks, rules, on_unsupported, table, locations }
-    }
 }
 
 impl Options {
@@ -204,7 +189,7 @@ type Outputs<T> = (Vec<(String, T)>, String, String);
 
 /// Splits an export; each output is a `bytes`.
 #[pyfunction]
-fn split(py: Python<'_>, source: Source, options: &Options) -> PyResult<Outputs<Py<PyBytes>>> {
+fn split(py: Python<'_>, source: Source, options: Options) -> PyResult<Outputs<Py<PyBytes>>> {
     let raise = |error| raise(&error);
     let options = options.read().map_err(raise)?;
     let bytes = py.detach(|| source.read()).map_err(raise)?;
@@ -215,7 +200,7 @@ fn split(py: Python<'_>, source: Source, options: &Options) -> PyResult<Outputs<
 
 /// Splits an export into files, all or none: `out` is a directory, or their name with `{platform}` in it. Files that exist are replaced.
 #[pyfunction]
-fn split_to_files(py: Python<'_>, source: Source, options: &Options, out: PathBuf) -> PyResult<Outputs<PathBuf>> {
+fn split_to_files(py: Python<'_>, source: Source, options: Options, out: PathBuf) -> PyResult<Outputs<PathBuf>> {
     let options = options.read().map_err(|error| raise(&error))?;
     let input = source.path();
     detached(py, source, |bytes| {
