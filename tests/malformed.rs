@@ -8,7 +8,7 @@ mod common;
 use std::io::Read;
 use std::process::{Command, Output, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::build::{Body, Builder, Op};
 use common::hostile::{SMALL, bounded, check_error, check_error_with_offset, codec, container, mutant, mutated, whole};
@@ -459,7 +459,7 @@ fn small_programs_stay_small() {
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
-/// Alone, and by a user: each is an error with the place, within a second (more on a busy machine) and 200 MB of address space.
+/// Alone, and by a user: each is an error with the place, within a second of processor time and 200 MB of address space.
 #[cfg(target_os = "linux")]
 #[test]
 fn hostile_files_are_refused_with_the_place_soon_and_in_little_memory() {
@@ -467,13 +467,11 @@ fn hostile_files_are_refused_with_the_place_soon_and_in_little_memory() {
     let files = common::files_below(&root.join("hostile"), &["mlirbc", "jax_exported"]);
     assert!(!files.is_empty());
     for (path, verb) in files.iter().flat_map(|path| ["info", "callbacks", "print", "opt"].map(|verb| (path, verb))) {
-        let script = "ulimit -v 204800; exec \"$0\" \"$@\"";
-        let start = Instant::now();
+        let script = "ulimit -t 1; ulimit -v 204800; exec \"$0\" \"$@\"";
         let program = env!("CARGO_BIN_EXE_jaxprism");
         let output = Command::new("sh").args(["-c", script, program, verb]).arg(path).stdin(Stdio::null()).output().unwrap();
-        let (took, said) = (start.elapsed(), String::from_utf8_lossy(&output.stderr).into_owned());
+        let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(1) && said.contains(" (at offset 0x"), "{verb} {}: {}: {said}", path.display(), output.status);
-        assert!(took < Duration::from_secs(10), "{verb} {}: {took:?}", path.display());
     }
 }
 
