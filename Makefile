@@ -46,7 +46,7 @@ wheel:
 
 bless:
 	@scripts/setup
-	BLESS=1 cargo test --test cli --test golden
+	BLESS=1 cargo test --test cli --test golden --test picture
 	@git status --short testdata/golden
 
 lint:
