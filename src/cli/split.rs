@@ -1,20 +1,26 @@
 //! `jaxprism split`: one export in, one per platform out.
 
+use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 
-use crate::error::{Error, Result};
-use crate::files::{Files, Names, quoted};
+use crate::error::{Error, ErrorKind, Result};
+use crate::files::{Claims, Files, Names, STEM, quoted};
 use crate::passes::Changes;
-use crate::split::OutputReport;
-use crate::{Locations, Output, Platform, Split, SplitOptions};
+use crate::split::{OutputReport, Step};
+use crate::{Exported, Locations, Output, Platform, Split, SplitOptions};
 use clap::Args;
+use indexmap::IndexMap;
 use serde::Serialize;
 
 use super::callback_options::{CallbackOpts, parse};
 use super::io::{self, Input, is_dash};
-use super::table::{Table, number};
+use super::many::{self, JsonError, ManyOpts, Told};
+use super::progress::Progress;
+use super::table::{Table, counted, number};
 use super::{errors, refuse_arguments};
 
 const EXAMPLES: &str = "\
@@ -25,8 +31,10 @@ Examples:
   jaxprism split - -o 'served.{platform}.bin' < model      standard input has no name of its own
   jaxprism split model.jax_exported -p cpu -o - | …        one export to standard output
   jaxprism split model.jax_exported --report report.json   what was done, for programs
+  jaxprism split *.jax_exported -o out/ -j 4               many exports, four at a time
 
-Either all files are written or none.";
+Either all files of an export are written or none. Of several exports each is split on its own:
+one that fails is told, and stops no other; the exit status is then 1.";
 
 /// Split an export into one export per platform
 ///
@@ -35,9 +43,9 @@ Either all files are written or none.";
 #[derive(Debug, Args)]
 #[command(after_help = super::after_help(EXAMPLES))]
 pub struct Opts {
-    /// The export; `-` or nothing is standard input
+    /// The exports; `-` or nothing is standard input
     #[arg(value_name = "IN")]
-    input: Option<PathBuf>,
+    inputs: Vec<PathBuf>,
 
     /// Where to write: a directory, which is made if missing, or a name with `{platform}` and perhaps `{stem}`, the input's name without its
     /// extension. `-` is standard output, for a single platform. Default: beside the input
@@ -57,9 +65,13 @@ pub struct Opts {
     redact_paths: bool,
 
     #[command(flatten)]
+    many: ManyOpts,
+
+    #[command(flatten)]
     callbacks: CallbackOpts,
 
-    /// Write what hosts must know to bind the callbacks: JSON to a file `….json`, bincode to a file `….bincode`
+    /// Write what hosts must know to bind the callbacks: JSON to a file `….json`, bincode to a file `….bincode`. `{stem}`
+    /// stands for the input's name without its extension
     #[arg(long, value_name = "FILE", help_heading = "Callbacks")]
     manifest: Option<PathBuf>,
 
@@ -85,6 +97,32 @@ struct Report<'r> {
     outputs: Vec<OutputWithPath<'r>>,
 }
 
+/// The report on several inputs.
+#[derive(Serialize)]
+struct ReportOnMany<'r> {
+    failed: usize,
+    inputs: Vec<OneOfMany<'r>>,
+}
+
+/// The report on one of several inputs. Fields without a value are there as well.
+#[derive(Serialize)]
+struct OneOfMany<'r> {
+    input: String,
+    input_bytes: Option<u64>,
+    platforms: &'r [String],
+    outputs: Vec<OutputWithPath<'r>>,
+    error: Option<JsonError>,
+}
+
+/// Where the outputs of each input go.
+type Planned = HashMap<PathBuf, Vec<PathBuf>>;
+
+/// What an input became.
+struct Done {
+    report: crate::Report,
+    paths: Vec<PathBuf>,
+}
+
 #[derive(Serialize)]
 struct OutputWithPath<'r> {
     path: Option<String>,
@@ -107,41 +145,36 @@ impl Opts {
         if is_to_stdout && std::io::stdout().is_terminal() {
             refuse_arguments("an export is binary and would garble the terminal; redirect standard output, or name a file");
         }
-        let input = Input::read(self.input.as_deref())?;
+        if self.many.is_many(&self.inputs) {
+            return self.run_many();
+        }
+        let input = Input::read(self.inputs.first().map(PathBuf::as_path))?;
         let failed = |error: Error| error.context(format!("cannot split {}", input.name()));
-        let options = SplitOptions::default().platforms(self.platforms.iter().cloned()).locations(self.locations());
-        let options = options.callbacks(self.callbacks.options()?);
-        let split = crate::split(&input, &options).map_err(failed)?;
-        if let [platform] = &split.report.platforms[..] {
-            errors::note(&format!("{} was exported for one platform (`{platform}`)", input.name()));
-        }
-        let paths = if is_to_stdout { Vec::new() } else { self.paths(&input, &split).map_err(failed)? };
+        let options = self.options()?;
+        let split = {
+            let progress = Progress::new(self.quiet);
+            let doing = Doing::new(&input.name());
+            crate::split::split_watched(&input, &options, &|step| progress.say(|| doing.text(step))).map_err(failed)?
+        };
+        notes(&input, &split, "").iter().for_each(|note| errors::note(note));
+        let names = Names::new(self.output.as_deref().filter(|_| !is_to_stdout), input.path()).map_err(failed)?;
+        let paths = if is_to_stdout { Vec::new() } else { paths(&names, split.outputs.keys()).map_err(failed)? };
         let report = || io::to_json(&report(&input, &split, &paths));
-        let manifest = self.manifest(&split)?;
-        let mut files = self.prepare(&input, &paths)?;
-        let outputs: Vec<_> = split.outputs.values().take(paths.len()).collect();
-        files.write_outputs(&outputs, input.origin())?;
-        let file_of_report = self.report.as_deref().filter(|_| !is_report_to_stdout);
-        if file_of_report.is_some_and(|path| !is_special(path)) {
+        let report_file = self.report.as_deref().filter(|_| !is_report_to_stdout);
+        let named_report = report_file.filter(|path| !is_special(path));
+        let mut files = self.write(&input, &names, &split, &paths, (named_report, None))?;
+        if named_report.is_some() {
             let text = report()?;
-            files.write(paths.len(), |file| file.write_all(&text))?;
+            files.write(files.len() - 1, |file| file.write_all(&text))?;
         }
-        if let Some(manifest) = manifest {
-            files.write(files.len() - 1, |file| file.write_all(&manifest))?;
-        }
-        tell_replaced(&split);
         if is_to_stdout && !self.write_stdout(&split).map_err(failed)? {
             // Whoever reads did not want all of it, and knows; but an export was not delivered.
             return Ok(ExitCode::from(2));
         }
-        io::check_input()?;
+        input.check()?;
         // Whoever reads what is told may go on with the files at once; and where it cannot be told, the files go again.
-        files.commit_and(|| match file_of_report {
-            Some(path) if is_special(path) => {
-                let text = report()?;
-                let written = std::fs::OpenOptions::new().write(true).open(path).and_then(|mut file| file.write_all(&text));
-                written.map_err(|error| Error::io(format!("cannot write {}", quoted(path)), &error))
-            }
+        files.commit_and(|| match report_file {
+            Some(path) if is_special(path) => write_special(path, &report()?),
             _ if is_report_to_stdout => {
                 let text = report()?;
                 io::write_stdout(|stdout| stdout.write_all(&text)).map(drop)
@@ -150,6 +183,79 @@ impl Opts {
             _ => Ok(()),
         })?;
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Splits several inputs, each on its own. Before that, no two may want to write to one place.
+    fn run_many(&self) -> Result<ExitCode> {
+        if self.output.as_deref().is_some_and(is_dash) {
+            refuse_arguments("standard output takes one export, and there are several");
+        }
+        if self.manifest.as_deref().is_some_and(|path| !path.to_string_lossy().contains(STEM)) {
+            refuse_arguments("every input has a manifest of its own: its name needs `{stem}`");
+        }
+        let options = self.options()?.threads(self.many.threads_each(self.inputs.len()));
+        let planned = self.plan(&options)?;
+        let report_file = self.report.as_deref().filter(|path| !is_dash(path));
+        let mut reports = Files::default();
+        if let Some(path) = report_file.filter(|path| !is_special(path)) {
+            reports.add(path, self.force, None)?;
+        }
+        let results = self.many.each(("splitting", "split"), &self.inputs, self.quiet, |input| self.one(input, &options, &planned))?;
+        if self.report.is_some() {
+            let text = io::to_json(&report_on_many(&self.inputs, &results))?;
+            match report_file {
+                None => drop(io::write_stdout(|stdout| stdout.write_all(&text))?),
+                Some(path) if is_special(path) => write_special(path, &text)?,
+                Some(_) => {
+                    reports.write(0, |file| file.write_all(&text))?;
+                    reports.commit()?;
+                }
+            }
+        }
+        if !self.quiet && !self.report.as_deref().is_some_and(is_dash) {
+            io::print(&table_of_many(&results))?;
+        }
+        Ok(many::conclude("split", &results))
+    }
+
+    /// One of several inputs.
+    fn one(&self, input: &Input, options: &SplitOptions, planned: &Planned) -> Result<Told<Done>> {
+        let failed = |error: Error| error.context(format!("cannot split {}", input.name()));
+        let split = crate::split(input, options).map_err(failed)?;
+        let names = Names::new(self.output.as_deref(), input.path()).map_err(failed)?;
+        let paths = paths(&names, split.outputs.keys()).map_err(failed)?;
+        if input.path().and_then(|path| planned.get(path)) != Some(&paths) {
+            return Err(failed(Error::new(ErrorKind::Io, "it was changed since its outputs were named").with_hint("run it again")));
+        }
+        let files = self.write(input, &names, &split, &paths, (None, options.threads))?;
+        input.check()?;
+        files.commit()?;
+        Ok(Told { notes: notes(input, &split, &format!("{}: ", input.name())), value: Done { report: split.report, paths } })
+    }
+
+    /// Where all outputs go, before any is written. What cannot be read has none; that is told when it is its turn.
+    fn plan(&self, options: &SplitOptions) -> Result<Planned> {
+        let mut claims = Claims::new(&self.inputs)?;
+        if let Some(path) = self.report.as_deref().filter(|path| !is_dash(path) && !is_special(path)) {
+            claims.add(path, None)?;
+        }
+        let mut planned = Planned::new();
+        for path in &self.inputs {
+            let names = Names::new(self.output.as_deref(), Some(path))?;
+            let Ok(input) = many::open(path) else { continue };
+            let platforms = Exported::read(&input).and_then(|exported| options.platforms_of(&exported));
+            let Ok(paths) = platforms.and_then(|platforms| paths(&names, &platforms)) else { continue };
+            for output in paths.iter().cloned().chain(self.manifest.as_deref().map(|manifest| names.beside(manifest))) {
+                claims.add(&output, Some(path))?;
+            }
+            planned.insert(path.clone(), paths);
+        }
+        Ok(planned)
+    }
+
+    fn options(&self) -> Result<SplitOptions> {
+        let options = SplitOptions::default().platforms(self.platforms.iter().cloned()).locations(self.locations());
+        Ok(options.callbacks(self.callbacks.options()?))
     }
 
     /// The manifest, in the form that its name asks for.
@@ -170,19 +276,27 @@ impl Opts {
         }
     }
 
-    fn paths(&self, input: &Input, split: &Split<'_>) -> Result<Vec<PathBuf>> {
-        let names = Names::new(self.output.as_deref(), input.path())?;
-        split.outputs.keys().map(|platform| names.path(platform)).collect()
-    }
-
-    /// Checks every place that will be written to, before the first byte is written.
-    fn prepare(&self, input: &Input, paths: &[PathBuf]) -> Result<Files> {
+    /// Checks every place that will be written to, before the first byte is written; then writes outputs and manifest. A report's file comes last.
+    fn write(
+        &self,
+        input: &Input,
+        names: &Names,
+        split: &Split<'_>,
+        paths: &[PathBuf],
+        (report, threads): (Option<&Path>, Option<NonZeroUsize>),
+    ) -> Result<Files> {
         // Standard input may be a file as well.
         let source = input.path().unwrap_or(Path::new("/dev/stdin"));
-        let report = self.report.as_deref().filter(|path| !is_dash(path) && !is_special(path));
-        let mut files = Files::default();
-        for path in paths.iter().map(PathBuf::as_path).chain(report).chain(self.manifest.as_deref()) {
+        let manifest = self.manifest(split)?.zip(self.manifest.as_deref().map(|path| names.beside(path)));
+        let mut files = Files::in_threads(threads);
+        let manifest_path = manifest.as_ref().map(|(_, path)| path.as_path());
+        for path in paths.iter().map(PathBuf::as_path).chain(manifest_path).chain(report) {
             files.add(path, self.force, Some(source))?;
+        }
+        let outputs: Vec<_> = split.outputs.values().take(paths.len()).collect();
+        files.write_outputs(&outputs, input.origin())?;
+        if let Some((manifest, _)) = manifest {
+            files.write(paths.len(), |file| file.write_all(&manifest))?;
         }
         Ok(files)
     }
@@ -198,15 +312,30 @@ impl Opts {
     }
 }
 
-/// Says which results are no longer what the program computed.
-fn tell_replaced(split: &Split<'_>) {
+/// What else there is to say: that there was nothing to split, and which results are no longer what the program computed.
+fn notes(input: &Input, split: &Split<'_>, before: &str) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let [platform] = &split.report.platforms[..] {
+        notes.push(format!("{} was exported for one platform (`{platform}`)", input.name()));
+    }
     for output in &split.report.outputs {
         let callbacks = output.levels.iter().flat_map(|level| &level.callbacks);
         for callback in callbacks.filter(|callback| callback.replaces_results) {
-            let (kind, name, policy) = (callback.kind, &callback.name, &callback.policy);
-            errors::note(&format!("on `{}` the results of {kind} callback `{name}` are replaced (`{policy}`)", output.platform));
+            let (platform, kind, name, policy) = (&output.platform, callback.kind, &callback.name, &callback.policy);
+            notes.push(format!("{before}on `{platform}` the results of {kind} callback `{name}` are replaced (`{policy}`)"));
         }
     }
+    notes
+}
+
+fn paths<'p>(names: &Names, platforms: impl IntoIterator<Item = &'p Platform>) -> Result<Vec<PathBuf>> {
+    platforms.into_iter().map(|platform| names.path(platform)).collect()
+}
+
+/// Writes to a pipe or a device.
+fn write_special(path: &Path, text: &[u8]) -> Result<()> {
+    let written = std::fs::OpenOptions::new().write(true).open(path).and_then(|mut file| file.write_all(text));
+    written.map_err(|error| Error::io(format!("cannot write {}", quoted(path)), &error))
 }
 
 /// Whether a path is a pipe or a device, which has no name to be given to a finished file.
@@ -215,13 +344,83 @@ fn is_special(path: &Path) -> bool {
 }
 
 fn report<'r>(input: &Input, split: &'r Split<'_>, paths: &[PathBuf]) -> Report<'r> {
-    let mut paths = paths.iter();
-    let output = |output| OutputWithPath { path: paths.next().map(|path| path.display().to_string()), output };
     Report {
         input: input.path().map(|path| path.display().to_string()),
         input_bytes: split.report.input_bytes,
         platforms: &split.report.platforms,
-        outputs: split.report.outputs.iter().map(output).collect(),
+        outputs: outputs_with_paths(&split.report, paths),
+    }
+}
+
+fn outputs_with_paths<'r>(report: &'r crate::Report, paths: &[PathBuf]) -> Vec<OutputWithPath<'r>> {
+    let mut paths = paths.iter();
+    let output = |output| OutputWithPath { path: paths.next().map(|path| path.display().to_string()), output };
+    report.outputs.iter().map(output).collect()
+}
+
+fn report_on_many<'r>(inputs: &[PathBuf], results: &'r [Result<Done>]) -> ReportOnMany<'r> {
+    let one = |(path, result): (&PathBuf, &'r Result<Done>)| {
+        let mut one = OneOfMany { input: path.display().to_string(), input_bytes: None, platforms: &[], outputs: Vec::new(), error: None };
+        match result {
+            Ok(Done { report, paths }) => {
+                one.input_bytes = Some(report.input_bytes);
+                one.platforms = &report.platforms;
+                one.outputs = outputs_with_paths(report, paths);
+            }
+            Err(error) => one.error = Some(error.into()),
+        }
+        one
+    };
+    let failed = results.iter().filter(|result| result.is_err()).count();
+    ReportOnMany { failed, inputs: inputs.iter().zip(results).map(one).collect() }
+}
+
+/// A line for each platform, and one for the whole.
+fn table_of_many(results: &[Result<Done>]) -> String {
+    let done: Vec<&Done> = results.iter().filter_map(|result| result.as_ref().ok()).collect();
+    let mut platforms: IndexMap<&str, [u64; 4]> = IndexMap::new();
+    for output in done.iter().flat_map(|done| &done.report.outputs) {
+        let [outputs, before, after, bytes] = platforms.entry(&output.platform).or_default();
+        *outputs += 1;
+        *before += output.levels.iter().map(|level| level.operations_before as u64).sum::<u64>();
+        *after += output.levels.iter().map(|level| level.operations as u64).sum::<u64>();
+        *bytes += output.bytes;
+    }
+    let total = |column: usize| platforms.values().filter_map(|numbers| numbers.get(column)).sum::<u64>();
+    let last = format!(
+        "{}: {} split into {} of {} bytes, {} failed\n",
+        counted(results.len(), "file"),
+        number(done.len() as u64),
+        counted(usize::try_from(total(0)).unwrap_or(usize::MAX), "output"),
+        number(total(3)),
+        number((results.len() - done.len()) as u64)
+    );
+    let mut table = Table::new(0, &[1, 2, 4]);
+    table.row(["platform", "outputs", "operations", "", "bytes"].map(str::to_owned));
+    for (platform, [outputs, before, after, bytes]) in &platforms {
+        table.row([(*platform).to_owned(), number(*outputs), number(*after), format!("of {}", number(*before)), number(*bytes)]);
+    }
+    if platforms.is_empty() { last } else { table.text() + &last }
+}
+
+/// What each platform is at, for the line of progress.
+struct Doing {
+    name: String,
+    platforms: Mutex<IndexMap<String, String>>,
+}
+
+impl Doing {
+    fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), platforms: Mutex::default() }
+    }
+
+    fn text(&self, step: &Step<'_>) -> String {
+        let level = if step.level == 0 { String::new() } else { format!(" level {}", step.level) };
+        let Some(platform) = step.platform else { return format!("splitting {}: {}{level}", self.name, step.what) };
+        let mut platforms = self.platforms.lock().unwrap_or_else(PoisonError::into_inner);
+        platforms.insert(platform.to_string(), format!("{platform}{level} {}", step.what));
+        let platforms: Vec<&str> = platforms.values().map(String::as_str).collect();
+        format!("splitting {}: {}", self.name, platforms.join(", "))
     }
 }
 
