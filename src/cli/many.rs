@@ -86,7 +86,7 @@ impl ManyOpts {
         is_many
     }
 
-    /// How many inputs are worked on at a time.
+    /// How many inputs are worked on at a time. Inputs side by side are quicker than one with its platforms side by side, where each waits for the slowest.
     pub fn at_a_time(&self, inputs: usize) -> NonZeroUsize {
         let most = NonZeroUsize::new(inputs).unwrap_or(NonZeroUsize::MIN);
         self.jobs.unwrap_or_else(processors).min(most)
