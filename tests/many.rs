@@ -141,6 +141,7 @@ fn arguments_that_do_not_fit_are_refused_with_status_2() {
         &["split", "-j", "0", "a.jax_exported"],
         &["split", "a.jax_exported", "b.jax_exported", "-o", "-"],
         &["split", "a.jax_exported", "b.jax_exported", "--manifest", "m.json"],
+        &["split", "a.jax_exported", "b.jax_exported", "--manifest", "{stem}.txt"],
         &["strip", "a.jax_exported", "b.jax_exported", "-o", "-"],
         &["strip", "a.jax_exported", "b.jax_exported", "-o", "new"],
     ] {

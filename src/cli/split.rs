@@ -85,6 +85,20 @@ pub struct Opts {
     quiet: bool,
 }
 
+/// How a manifest is written.
+enum Form {
+    Json,
+    Bincode,
+}
+
+fn form(manifest: &Path) -> Option<Form> {
+    match manifest.extension()?.to_str()? {
+        "json" => Some(Form::Json),
+        "bincode" => Some(Form::Bincode),
+        _ => None,
+    }
+}
+
 /// Where the outputs of each input go.
 type Planned = HashMap<PathBuf, Vec<PathBuf>>;
 
@@ -98,6 +112,9 @@ impl Opts {
         }
         if is_to_stdout && std::io::stdout().is_terminal() {
             refuse_arguments("an export is binary and would garble the terminal; redirect standard output, or name a file");
+        }
+        if self.manifest.as_deref().is_some_and(|path| form(path).is_none()) {
+            refuse_arguments("the manifest is written to a file `….json` or `….bincode`");
         }
         if self.many.is_many(&self.inputs) {
             return self.run_many();
@@ -214,11 +231,10 @@ impl Opts {
 
     /// The manifest, in the form that its name asks for.
     fn manifest(&self, split: &Split<'_>) -> Result<Option<Vec<u8>>> {
-        let Some(path) = &self.manifest else { return Ok(None) };
-        match path.extension().and_then(|extension| extension.to_str()) {
-            Some("json") => split.manifest.to_json().map(|text| Some(text.into_bytes())),
-            Some("bincode") => split.manifest.to_bincode().map(Some),
-            _ => refuse_arguments("the manifest is written to a file `….json` or `….bincode`"),
+        match self.manifest.as_deref().and_then(form) {
+            None => Ok(None),
+            Some(Form::Json) => split.manifest.to_json().map(|text| Some(text.into_bytes())),
+            Some(Form::Bincode) => split.manifest.to_bincode().map(Some),
         }
     }
 

@@ -1,4 +1,4 @@
-"""What docs/messages.md explains is what JAX and XLA say: messages are raised here, or stand in JAX's source, and `jaxprism explain` finds each."""
+"""What docs/messages.md explains is what JAX and XLA say, here or in their source; `jaxprism explain` finds it."""
 
 import re
 from pathlib import Path
@@ -88,16 +88,20 @@ RAISED = {
         lambda x: jax.lax.platform_dependent(x, cuda=jax.numpy.sin), ("cpu",)
     ),
     "Function to be exported must be the result of `jit` but is: {function}": lambda: export.export(lambda x: x)(X),
-    "Shape mismatch for {argument} (expected same constant): expected {shape} and called with {shape}": lambda: loaded().call(
-        np.ones(5, np.float32)
+    "Shape mismatch for {argument} (expected same constant): expected {shape} and called with {shape}": lambda: (
+        loaded().call(np.ones(5, np.float32))
     ),
     "Rank mismatch for {argument}: expected {shape} and called with {shape}": lambda: loaded().call(X[None]),
-    "Dtype mismatch for {argument}: expected {dtype} and called with {dtype}": lambda: loaded().call(np.ones(4, np.int32)),
+    "Dtype mismatch for {argument}: expected {dtype} and called with {dtype}": lambda: loaded().call(
+        np.ones(4, np.int32)
+    ),
     "The invocation args and kwargs must have the same pytree structure as when the function '{name}' was exported": (
         lambda: loaded().call((X, X))
     ),
     "No VJP is available": lambda: loaded().vjp(),
-    "serialization of an Exported that does not have vjps of high-enough order": lambda: loaded().serialize(vjp_order=1),
+    "serialization of an Exported that does not have vjps of high-enough order": lambda: loaded().serialize(
+        vjp_order=1
+    ),
     "The requested export calling convention version {version} is outside the range of supported versions": (
         calling_convention
     ),
@@ -130,7 +134,8 @@ def messages() -> list[str]:
     for section in re.split(r"\n\n(?=## )", text)[1:]:
         head, body = section.split("\n\n", 1)
         if body.startswith("From JAX") or body.startswith("From XLA"):
-            found += [heading.removeprefix("## ").strip("` ") if "`` " not in heading else heading[6:-3] for heading in head.splitlines()]
+            # Two backquotes where the message has some of its own.
+            found += [re.sub(r"^## (`` (.*) ``|`(.*)`)$", r"\2\3", heading) for heading in head.splitlines()]
     return found
 
 
@@ -146,11 +151,12 @@ def test_every_message_of_others_is_checked_here():
 
 @pytest.mark.parametrize("message", RAISED)
 def test_jax_says_it(message: str, tool: Tool):
-    with pytest.raises(Exception) as raised:
+    with pytest.raises(Exception) as raised:  # noqa: PT011 - which one it is, is what is tested
         RAISED[message]()
     assert message in explained(tool, f"{raised.type.__name__}: {raised.value}")
 
 
+@pytest.mark.skipif(jax.__version_info__ < (0, 12), reason="texts are those of the newest version")
 @pytest.mark.parametrize("message", [message for message in IN_SOURCE if message not in NOT_OF_JAX])
 def test_it_stands_in_the_source_of_jax(message: str, tool: Tool):
     # Strings that go on in the next line are joined.
