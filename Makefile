@@ -2,13 +2,14 @@
 
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 
-.PHONY: help setup build demo test test-matrix wheel bless lint bench mutate asan
+.PHONY: help setup build demo test test-matrix test-beam wheel bless lint bench mutate asan
 
 help:
 	@echo 'make setup       install what is missing (as root), make the Python environments'
 	@echo 'make demo        split an export for three platforms, run the cpu one in JAX beside the original'
 	@echo 'make test        all tests: Rust, then the acceptance tests in the two newest JAX versions that run here'
 	@echo 'make test-matrix the acceptance tests in every JAX version that runs here'
+	@echo 'make test-beam   the recipe for thousands of files, on Apache Beam'
 	@echo 'make wheel       the Python package as a wheel, in target/wheels'
 	@echo 'make bless       rewrite the golden files; read the diff afterwards'
 	@echo 'make lint        format, clippy, rustdoc, and what else is installed'
@@ -39,6 +40,11 @@ test-matrix:
 	@scripts/setup
 	cargo build
 	@scripts/acceptance --all
+
+test-beam:
+	@scripts/setup
+	cargo build
+	@scripts/beam
 
 wheel:
 	@scripts/setup

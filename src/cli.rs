@@ -3,15 +3,20 @@
 mod callback_options;
 mod callbacks;
 mod check;
+mod completions;
 mod errors;
 mod explain;
 mod info;
 mod io;
+mod man;
+mod many;
 mod map;
 mod opt;
 mod print;
+mod progress;
 mod split;
 mod strip;
+mod suggested;
 mod table;
 mod text;
 mod verify;
@@ -62,6 +67,8 @@ enum Verb {
     Print(print::Opts),
     Opt(opt::Opts),
     Explain(explain::Opts),
+    Completions(completions::Opts),
+    Man(man::Opts),
 }
 
 /// Examples and exit status, for the end of a help text.
@@ -101,6 +108,8 @@ impl Cli {
             Verb::Print(opts) => opts.run(),
             Verb::Opt(opts) => opts.run(),
             Verb::Explain(opts) => opts.run(),
+            Verb::Completions(opts) => opts.run(),
+            Verb::Man(opts) => opts.run(),
         }
     }
 }

@@ -18,6 +18,19 @@ pub enum ErrorKind {
     Bug,
 }
 
+impl ErrorKind {
+    /// Its name, for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Io => "io",
+            Self::Format => "format",
+            Self::Unsupported => "unsupported",
+            Self::Refused => "refused",
+            Self::Bug => "bug",
+        }
+    }
+}
+
 /// The result of everything in this crate that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 

@@ -7,22 +7,25 @@
 //! with the process. That is why no signal is handled here. Where the file system has no such files, a temporary name in the same directory stands in, and
 //! a signal leaves it there; never is something incomplete under a name that was asked for.
 
+mod claims;
 mod copy;
 mod names;
 
 use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter, ErrorKind, Write};
+use std::num::NonZeroUsize;
 use std::path::{Component, Path, PathBuf};
 
 use tempfile::{NamedTempFile, TempPath};
 
 use crate::error::{Error, Result};
 use crate::split::Output;
-use crate::threads::in_parallel;
+use crate::threads::{in_threads, processors};
 
+pub use claims::Claims;
 pub use copy::Origin;
-pub use names::Names;
+pub use names::{Names, STEM};
 
 const EXISTS: &str = "it exists";
 const FORCE: &str = "`--force` replaces files that exist";
@@ -36,6 +39,8 @@ pub fn quoted(path: &Path) -> String {
 #[derive(Debug, Default)]
 pub struct Files {
     files: Vec<Pending>,
+    /// How many are written at a time at most; as many as there are processors if `None`.
+    threads: Option<NonZeroUsize>,
 }
 
 #[derive(Debug)]
@@ -74,6 +79,11 @@ enum Step {
 }
 
 impl Files {
+    /// No files yet, of which so many are written at a time at most.
+    pub fn in_threads(threads: Option<NonZeroUsize>) -> Self {
+        Self { files: Vec::new(), threads }
+    }
+
     /// Adds a file. Refuses what exists unless `force`; the input and other files of this run in any case.
     pub fn add(&mut self, path: &Path, force: bool, input: Option<&Path>) -> Result<()> {
         let failed = |error: io::Error| Error::io(format!("cannot write {}", quoted(path)), &error);
@@ -141,7 +151,9 @@ impl Files {
             return Err(Error::bug("an output without a file"));
         }
         let pairs: Vec<_> = self.files.iter_mut().zip(outputs).collect();
-        let written = in_parallel(pairs, |(file, output)| file.write(|into| copy::write(output.pieces(), into, origin)))?;
+        let written = in_threads(self.threads.unwrap_or_else(processors), pairs, |(file, output)| {
+            file.write(|into| copy::write(output.pieces(), into, origin))
+        })?;
         written.into_iter().collect()
     }
 
@@ -310,6 +322,14 @@ fn locate(directory: &Path) -> io::Result<(PathBuf, PathBuf)> {
         }
     }
     if room.is_dir() { Ok((room, missing.iter().collect())) } else { Err(ErrorKind::NotADirectory.into()) }
+}
+
+/// Where a file of that name would really go: behind links.
+fn target(path: &Path) -> io::Result<PathBuf> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let (room, missing) = locate(directory)?;
+    let target = room.join(missing).join(path.file_name().ok_or(ErrorKind::InvalidInput)?);
+    if target.is_symlink() { target.canonicalize() } else { Ok(target) }
 }
 
 fn temporary() -> tempfile::Builder<'static, 'static> {

@@ -14,6 +14,7 @@ pub mod check;
 pub mod cli;
 pub mod container;
 pub mod error;
+pub mod explain;
 pub mod files;
 pub mod inspect;
 pub mod ir;

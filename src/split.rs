@@ -4,6 +4,7 @@ pub(crate) mod callbacks;
 
 use std::borrow::Cow;
 use std::io::{self, Write};
+use std::num::NonZeroUsize;
 
 use indexmap::{IndexMap, IndexSet};
 use serde::Serialize;
@@ -16,7 +17,7 @@ use crate::ir::{Program, Session, export, import, verify};
 use crate::passes::{self, Changes, Observer, Options, Pass, PassRun, run_pipeline};
 use crate::pieces::Pieces;
 use crate::source::{in_level, read_module};
-use crate::threads::in_parallel;
+use crate::threads::{in_parallel, in_threads, processors};
 
 pub use callbacks::CallbackReport;
 use callbacks::Plan;
@@ -31,6 +32,8 @@ pub struct SplitOptions {
     pub locations: Locations,
     /// What becomes of callbacks: by default they are lowered for the platform.
     pub callbacks: CallbackOptions,
+    /// How many platforms are worked on at a time at most; as many as there are processors if `None`.
+    pub threads: Option<NonZeroUsize>,
 }
 
 /// What becomes of the places in the user's files that a module remembers for messages and profiles.
@@ -74,6 +77,20 @@ impl SplitOptions {
     pub fn locations(mut self, locations: Locations) -> Self {
         self.locations = locations;
         self
+    }
+
+    /// Asks for so many platforms at a time at most, for callers that split several exports at once.
+    pub fn threads(mut self, threads: NonZeroUsize) -> Self {
+        self.threads = Some(threads);
+        self
+    }
+
+    /// The platforms that an export is split for, in its own order.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Refused`]: the export lacks one of [`SplitOptions::platforms`].
+    pub fn platforms_of(&self, exported: &Exported<'_>) -> Result<Vec<Platform>> {
+        choose_platforms(exported, self)
     }
 }
 
@@ -182,6 +199,21 @@ pub struct LevelReport {
     pub changes: Changes,
 }
 
+/// What is done at the moment, of what [`split`] is asked for.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Step<'s> {
+    /// The platform; `None` while the input is read for all of them.
+    pub platform: Option<&'s Platform>,
+    /// 0 for the function itself, 1 for its vector-Jacobian product, and so on.
+    pub level: usize,
+    /// What is done: the name of a pass that is done, or what comes before and after the passes.
+    pub what: &'static str,
+}
+
+/// Is told the steps of a split as they begin, from several threads.
+pub type Watcher<'w> = &'w (dyn Fn(&Step<'_>) + Sync);
+
 /// Splits an export for several platforms into one export for each.
 ///
 /// `input` is what `jax.export.Exported.serialize()` wrote. Each output is an ordinary export for a single platform, which
@@ -204,14 +236,25 @@ pub struct LevelReport {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn split<'a>(input: &'a [u8], options: &SplitOptions) -> Result<Split<'a>> {
+    split_watched(input, options, &|_| {})
+}
+
+/// As [`split`], with somebody who is told how far it is.
+///
+/// # Errors
+/// Those of [`split`].
+pub fn split_watched<'a>(input: &'a [u8], options: &SplitOptions, watcher: Watcher<'_>) -> Result<Split<'a>> {
     let exported = Exported::read(input)?;
     let chosen = choose_platforms(&exported, options)?;
-    let levels: Vec<_> =
-        exported.levels().enumerate().map(|(level, exported)| Level::read(level, exported, input)).collect::<Result<_>>()?;
+    let read = |(level, exported)| {
+        watcher(&Step { platform: None, level, what: "reading" });
+        Level::read(level, exported, input)
+    };
+    let levels: Vec<_> = exported.levels().enumerate().map(read).collect::<Result<_>>()?;
     check_rules(&levels, &exported.platforms, &options.callbacks, true)?;
-    let outputs = in_parallel(chosen, |platform| {
+    let outputs = in_threads(options.threads.unwrap_or_else(processors), chosen, |platform| {
         let (platforms, locations, callbacks) = (&exported.platforms, options.locations, &options.callbacks);
-        let output = rewrite_one(&exported, &levels, &Target { platform: Some(&platform), platforms, locations, callbacks });
+        let output = rewrite_one(&exported, &levels, &Target { platform: Some(&platform), platforms, locations, callbacks, watcher });
         (platform.clone(), output.map_err(|error| error.context(format!("cannot split for `{platform}`"))))
     })?;
     let mut report = Report {
@@ -243,7 +286,8 @@ pub fn strip<'a>(input: &'a [u8], policies: &Policies) -> Result<Stripped<'a>> {
     let callbacks = CallbackOptions::new(policies.clone(), Table::default());
     callbacks::check_for_strip(policies)?;
     check_rules(&levels, &exported.platforms, &callbacks, false)?;
-    let target = Target { platform: None, platforms: &exported.platforms, locations: Locations::Kept, callbacks: &callbacks };
+    let target =
+        Target { platform: None, platforms: &exported.platforms, locations: Locations::Kept, callbacks: &callbacks, watcher: &|_| {} };
     // On a thread of its own, whose stack is deep enough.
     let rewritten = in_parallel(vec![()], |()| rewrite_one(&exported, &levels, &target))?.pop();
     let (output, levels, _) = rewritten.ok_or_else(|| Error::bug("nothing was rewritten"))??;
@@ -302,6 +346,13 @@ struct Target<'o> {
     platforms: &'o [Platform],
     locations: Locations,
     callbacks: &'o CallbackOptions,
+    watcher: Watcher<'o>,
+}
+
+impl Target<'_> {
+    fn tell(&self, level: usize, what: &'static str) {
+        (self.watcher)(&Step { platform: self.platform, level, what });
+    }
 }
 
 /// Rewrites every level and puts the export together.
@@ -385,7 +436,12 @@ fn rewrite_level<'l, 'a>(level: &'l Level<'a>, exported: &Exported<'a>, target: 
         });
     }
     let ordered = exported.ordered_effects.as_deref().unwrap_or_default();
-    let (bytecode, (changes, mut plan)) = in_mlir(&level.bytecode, None, |program, run| {
+    target.tell(level.level, "to MLIR");
+    let observer: Observer<'_> = &|pass, _| {
+        target.tell(level.level, pass.name);
+        Ok(())
+    };
+    let (bytecode, (changes, mut plan)) = in_mlir(&level.bytecode, Some(observer), |program, run| {
         let mut changes = Changes::default();
         if resolves {
             run(&passes::split_pipeline(), &options)?.into_iter().for_each(|run| changes += run.changes);
@@ -401,6 +457,7 @@ fn rewrite_level<'l, 'a>(level: &'l Level<'a>, exported: &Exported<'a>, target: 
         }
         Ok((changes, plan))
     })?;
+    target.tell(level.level, "writing");
     plan.look_up(&bytecode)?;
     let uses_global_constants = level.uses_global_constants && (!resolves || bytecode.is_polymorphic());
     Ok(Rewritten { bytes: bytecode.write()?, bytecode: Cow::Owned(bytecode), uses_global_constants, changes, plan })

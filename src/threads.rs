@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
@@ -24,9 +25,19 @@ pub fn on_deep_stack<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result
     })
 }
 
+/// How many threads can run at a time.
+pub fn processors() -> NonZeroUsize {
+    thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
+}
+
 /// Maps `work` over `items`, as many at a time as there are processors, and returns the results in order.
 pub(crate) fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Result<Vec<R>> {
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(items.len());
+    in_threads(processors(), items, work)
+}
+
+/// Maps `work` over `items`, so many at a time at most, and returns the results in order.
+pub(crate) fn in_threads<T: Send, R: Send>(threads: NonZeroUsize, items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Result<Vec<R>> {
+    let threads = threads.get().min(items.len());
     let slots: Vec<Mutex<Option<R>>> = items.iter().map(|_| Mutex::new(None)).collect();
     let queue: Mutex<VecDeque<(usize, T)>> = Mutex::new(items.into_iter().enumerate().collect());
     let take = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
@@ -46,5 +57,5 @@ pub(crate) fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R
         Ok(())
     })?;
     let results = slots.into_iter().map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner));
-    results.collect::<Option<_>>().ok_or_else(|| Error::bug("a platform without a result"))
+    results.collect::<Option<_>>().ok_or_else(|| Error::bug("an item without a result"))
 }

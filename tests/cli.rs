@@ -33,6 +33,7 @@ mod golden_texts {
         let room = Room::new();
         golden("jaxprism.help", &room.run(&["--help"]).done());
         golden("split.help", &room.run(&["split", "--help"]).done());
+        golden("strip.help", &room.run(&["strip", "--help"]).done());
         golden("info.help", &room.run(&["info", "--help"]).done());
         golden("callbacks.help", &room.run(&["callbacks", "--help"]).done());
         golden("check.help", &room.run(&["check", "--help"]).done());
@@ -40,6 +41,8 @@ mod golden_texts {
         golden("print.help", &room.run(&["print", "--help"]).done());
         golden("opt.help", &room.run(&["opt", "--help"]).done());
         golden("explain.help", &room.run(&["explain", "--help"]).done());
+        golden("completions.help", &room.run(&["completions", "--help"]).done());
+        golden("man.help", &room.run(&["man", "--help"]).done());
     }
 
     #[test]
@@ -49,8 +52,6 @@ mod golden_texts {
             let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/passes").join(pass.name.replace('-', "_")).with_extension("md");
             assert_eq!(room.run(&["explain", pass.name]).done(), fs::read_to_string(path).unwrap(), "{}", pass.name);
         }
-        let run = room.refused(&["explain", "no-such-pass"]);
-        assert!(run.status == 2 && run.stderr.contains("`fold-cases`"), "{}", run.stderr);
     }
 
     #[test]
@@ -600,7 +601,7 @@ mod opt {
             (&["opt", "model.mlir", "-o", "model.mlir", "--force"], 1, "it is the input"),
             (&["opt", "model.jax_exported", "-o", "model.mlir"], 1, "it exists"),
             (&["opt", "model.jax_exported", "--list-passes"], 2, "--list-passes"),
-            (&["explain", "nope"], 2, "there is no such pass"),
+            (&["explain", "nope"], 2, "nothing is known about it"),
         ] {
             let run = room.refused(arguments);
             assert!(run.status == status && run.stderr.contains(message), "{arguments:?}: {}", run.stderr);

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::files::quoted;
 use clap::Args;
 
-use super::io;
+use super::{io, suggested};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Callbacks")]
@@ -18,11 +18,11 @@ pub struct CallbackOpts {
     rules: Vec<Rule>,
 
     /// The policy of all other callbacks [default: lower]
-    #[arg(long, value_name = "POLICY", value_parser = parse::<Policy>)]
+    #[arg(long, value_name = "POLICY", value_parser = suggested::policy(), hide_possible_values = true)]
     callbacks: Option<Policy>,
 
     /// The policy of callbacks without a rule that the platform cannot run [default: that of `--callbacks`; `lower` then refuses]
-    #[arg(long, value_name = "POLICY", value_parser = parse::<Policy>)]
+    #[arg(long, value_name = "POLICY", value_parser = suggested::policy(), hide_possible_values = true)]
     on_unsupported: Option<Policy>,
 
     /// Add the platforms and targets of this file to the table of what callbacks are lowered to; see docs/callbacks.md

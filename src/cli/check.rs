@@ -43,7 +43,7 @@ pub struct Opts {
     targets_allowed: Option<PathBuf>,
 
     /// Look only at what this platform runs, not at everything in the file; may be repeated, or list several with commas
-    #[arg(short, long = "platform", value_name = "PLATFORM", value_delimiter = ',', value_parser = super::split::platform)]
+    #[arg(short, long = "platform", value_name = "PLATFORM", value_delimiter = ',', value_parser = super::suggested::platform(), hide_possible_values = true)]
     platforms: Vec<Platform>,
 
     /// Print JSON

@@ -1,6 +1,6 @@
 //! How failures are told: `error:`, the numbered causes, a hint; and how a panic becomes one.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::error::{Error, ErrorKind};
 
 use super::io::changed_input;
+use super::progress::write_stderr;
 use super::table::visible;
 
 /// What the latest panic said, of whichever thread.
@@ -49,6 +50,12 @@ pub fn report(error: &Error) -> ExitCode {
     // Whatever came of an input that did not stay the same, that is why.
     let changed = changed_input();
     let error = changed.as_ref().unwrap_or(error);
+    write_stderr(&format!("{}\n", text(error)));
+    exit_status(error.kind())
+}
+
+/// An error as it is told, without the last line's end.
+pub fn text(error: &Error) -> String {
     let mut text = headline(error);
     let mut causes: Vec<String> = error.causes().map(|cause| visible_lines(&cause.to_string())).collect();
     // A panic in a thread of the library comes back as an error that does not know what it said.
@@ -62,14 +69,17 @@ pub fn report(error: &Error) -> ExitCode {
     if let Some(hint) = error.hint() {
         text.push_str(&format!("\n\nhint: {}", visible_lines(hint)));
     }
-    // Where standard error is closed, the exit status is all that is left.
-    let _ = writeln!(io::stderr(), "{text}");
-    exit_status(error.kind())
+    text
 }
 
 /// Says something beside an error.
 pub fn note(text: &str) {
-    let _ = writeln!(io::stderr(), "note: {}", visible_lines(text));
+    write_stderr(&note_text(text));
+}
+
+/// A note as it is told.
+pub fn note_text(text: &str) -> String {
+    format!("note: {}\n", visible_lines(text))
 }
 
 fn headline(error: &Error) -> String {

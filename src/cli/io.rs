@@ -4,26 +4,29 @@ use std::fs::{File, Metadata};
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Read, Write};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{self, Error, Result};
 use crate::files::{Origin, quoted};
 use crate::reader::MAX_EXPORT_BYTES;
 use crate::source::check_start;
 
-use super::map::{self, Map};
+use super::map::Map;
 
 /// Bytes of a stream that are looked at before all of it is read.
 const LOOKED_AT: u64 = 1 << 16;
 
-/// The mapped input, for as long as the program runs: whatever goes wrong, it may be why.
-static WATCHED: Mutex<Option<Watched>> = Mutex::new(None);
+/// The mapped inputs, for as long as the program runs: whatever goes wrong, they may be why. Those that are [opened](Input::open) are not among them.
+static WATCHED: Mutex<Vec<Arc<Watched>>> = Mutex::new(Vec::new());
 
 /// A file as it was when it was opened.
 struct Watched {
     name: String,
     file: File,
     before: Metadata,
+    /// Whether bytes were gone when they were read, once it is no longer mapped.
+    was_shorter: AtomicBool,
 }
 
 /// Whether a path means standard input or output.
@@ -38,7 +41,7 @@ pub struct Input {
 }
 
 enum Bytes {
-    Mapped(Map, File),
+    Mapped(Map, Arc<Watched>),
     Read(Vec<u8>),
 }
 
@@ -53,13 +56,24 @@ impl Deref for Input {
     }
 }
 
+impl Drop for Input {
+    fn drop(&mut self) {
+        if let Bytes::Mapped(map, watched) = &self.bytes {
+            watched.was_shorter.store(map.is_shorter(), SeqCst);
+        }
+    }
+}
+
 impl Input {
     /// Reads a file; without a path, or from `-`, standard input.
     pub fn read(path: Option<&Path>) -> Result<Self> {
         match path.filter(|path| !is_dash(path)) {
             Some(path) => {
-                let bytes = read_file(path).map_err(|error| error.context(format!("cannot read {}", quoted(path))))?;
-                Ok(Self { path: Some(path.to_owned()), bytes })
+                let input = Self::open(path)?;
+                if let Bytes::Mapped(_, watched) = &input.bytes {
+                    WATCHED.lock().unwrap_or_else(PoisonError::into_inner).push(watched.clone());
+                }
+                Ok(input)
             }
             None if io::stdin().is_terminal() => {
                 let error = Error::new(error::ErrorKind::Io, "no input: standard input is a terminal");
@@ -72,6 +86,25 @@ impl Input {
         }
     }
 
+    /// Reads a file, one of many: what happens to it is told by [`Input::check`] and [`Input::judge`] alone.
+    pub fn open(path: &Path) -> Result<Self> {
+        let bytes = read_file(path).map_err(|error| error.context(format!("cannot read {}", quoted(path))))?;
+        Ok(Self { path: Some(path.to_owned()), bytes })
+    }
+
+    /// Fails if the file is not what it was when it was opened. To be asked before anything that was made of it gets its name.
+    pub fn check(&self) -> Result<()> {
+        match &self.bytes {
+            Bytes::Mapped(map, watched) => watched.changed(map.is_shorter()).map_or(Ok(()), Err),
+            Bytes::Read(_) => Ok(()),
+        }
+    }
+
+    /// What came of the file; if it did not stay the same, that is why.
+    pub fn judge<T>(&self, result: Result<T>) -> Result<T> {
+        self.check().and(result)
+    }
+
     /// The file; `None` for standard input.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
@@ -80,7 +113,7 @@ impl Input {
     /// The file to copy from what is borrowed of its bytes.
     pub fn origin(&self) -> Option<Origin<'_>> {
         match &self.bytes {
-            Bytes::Mapped(bytes, file) => Some(Origin { file, bytes }),
+            Bytes::Mapped(bytes, watched) => Some(Origin { file: &watched.file, bytes }),
             Bytes::Read(_) => None,
         }
     }
@@ -96,27 +129,33 @@ impl Input {
     }
 }
 
-/// Fails if the input is not what it was when it was opened. To be asked before anything that was made of it gets its name.
+/// Fails if an input is not what it was when it was opened. To be asked before anything that was made of it gets its name.
 pub fn check_input() -> Result<()> {
     changed_input().map_or(Ok(()), Err)
 }
 
-/// What happened to the input while it was read, if something did.
+/// What happened to an input while it was read, if something did.
 pub fn changed_input() -> Option<Error> {
     let watched = WATCHED.lock().unwrap_or_else(PoisonError::into_inner);
-    let Watched { name, file, before } = watched.as_ref()?;
-    let now = file.metadata().ok()?;
-    let what = if now.len() < before.len() || map::is_shorter() {
-        "became shorter"
-    } else if now.len() > before.len() {
-        "became longer"
-    } else if now.modified().ok() != before.modified().ok() {
-        "was changed"
-    } else {
-        return None;
-    };
-    let error = Error::new(error::ErrorKind::Io, format!("{name} {what} while it was read"));
-    Some(error.with_hint("run it again once the file is complete"))
+    watched.iter().find_map(|watched| watched.changed(false))
+}
+
+impl Watched {
+    fn changed(&self, is_shorter: bool) -> Option<Error> {
+        let Self { name, file, before, was_shorter } = self;
+        let now = file.metadata().ok()?;
+        let what = if now.len() < before.len() || is_shorter || was_shorter.load(SeqCst) {
+            "became shorter"
+        } else if now.len() > before.len() {
+            "became longer"
+        } else if now.modified().ok() != before.modified().ok() {
+            "was changed"
+        } else {
+            return None;
+        };
+        let error = Error::new(error::ErrorKind::Io, format!("{name} {what} while it was read"));
+        Some(error.with_hint("run it again once the file is complete"))
+    }
 }
 
 /// Reads a file of text.
@@ -141,9 +180,7 @@ fn read_file(path: &Path) -> Result<Bytes> {
             return Err(too_large());
         }
         if let Some(map) = Map::new(&file) {
-            let watched = Watched { name: quoted(path), file: file.try_clone().map_err(failed)?, before };
-            *WATCHED.lock().unwrap_or_else(PoisonError::into_inner) = Some(watched);
-            return Ok(Bytes::Mapped(map, file));
+            return Ok(Bytes::Mapped(map, Arc::new(Watched { name: quoted(path), file, before, was_shorter: AtomicBool::new(false) })));
         }
     }
     read_all(file).map(Bytes::Read)
@@ -235,4 +272,56 @@ pub fn to_json(value: &impl serde::Serialize) -> Result<Vec<u8>> {
     let mut text = serde_json::to_vec_pretty(value).map_err(|error| Error::bug(format!("no JSON for it: {error}")))?;
     text.push(b'\n');
     Ok(text)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_mapped_files_the_one_that_became_shorter_is_found_out() {
+        let room = tempfile::tempdir().unwrap();
+        let inputs = ["a", "b", "c"].map(|name| {
+            let path = room.path().join(name);
+            std::fs::write(&path, vec![1; 3 << 16]).unwrap();
+            Input::open(&path).unwrap()
+        });
+        let [a, b, c] = &inputs;
+        assert!(inputs.iter().all(|input| input.check().is_ok()));
+        File::options().write(true).open(b.path().unwrap()).unwrap().set_len(5).unwrap();
+        let sum = |input: &Input| input.iter().map(|byte| u64::from(*byte)).sum::<u64>();
+        // The rest of the page is the system's.
+        assert_eq!((sum(a), sum(b), sum(c)), (3 << 16, 5, 3 << 16));
+        assert!(a.check().is_ok() && c.check().is_ok());
+        let error = b.judge(Ok(())).unwrap_err();
+        assert!(error.to_string().ends_with("b` became shorter while it was read"), "{error}");
+    }
+
+    #[test]
+    fn a_mapped_file_that_was_shorter_for_a_while_is_found_out() {
+        let room = tempfile::tempdir().unwrap();
+        let path = room.path().join("m");
+        std::fs::write(&path, vec![1; 1 << 16]).unwrap();
+        let input = Input::open(&path).unwrap();
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_len(0).unwrap();
+        assert_eq!(input[1 << 15], 0);
+        file.set_len(1 << 16).unwrap();
+        let Bytes::Mapped(_, watched) = &input.bytes else { panic!("it is mapped") };
+        file.set_modified(watched.before.modified().unwrap()).unwrap();
+        let watched = watched.clone();
+        assert!(input.check().is_err());
+        drop(input);
+        assert!(watched.changed(false).is_some());
+    }
+
+    #[test]
+    fn more_files_than_can_be_mapped_are_read() {
+        let room = tempfile::tempdir().unwrap();
+        let path = room.path().join("m");
+        std::fs::write(&path, "some").unwrap();
+        let inputs: Vec<Input> = (0..100).map(|_| Input::open(&path).unwrap()).collect();
+        assert!(inputs.iter().all(|input| &input[..] == b"some"));
+        assert!(matches!(inputs[99].bytes, Bytes::Read(_)));
+    }
 }

@@ -13,12 +13,11 @@ use crate::threads::on_deep_stack;
 use crate::{Output, Platform};
 use clap::{Args, ValueEnum};
 
-use super::callback_options::CallbackOpts;
+use super::callback_options::{CallbackOpts, parse};
 use super::io::{self, Input, is_dash};
-use super::refuse_arguments;
-use super::split::platform;
 use super::table::Table;
 use super::text::TextOpts;
+use super::{refuse_arguments, suggested};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -40,15 +39,15 @@ pub struct Opts {
     input: Option<PathBuf>,
 
     /// Run this pass; may be repeated. `resolve-platform=PLATFORM` also says which platform
-    #[arg(long = "pass", value_name = "NAME[=OPTION]", value_parser = request)]
+    #[arg(long = "pass", value_name = "NAME[=OPTION]", value_parser = suggested::pass(request), hide_possible_values = true)]
     passes: Vec<Request>,
 
     /// The platform to resolve
-    #[arg(long, value_name = "PLATFORM", value_parser = platform)]
+    #[arg(long, value_name = "PLATFORM", value_parser = suggested::platform(), hide_possible_values = true)]
     platform: Option<Platform>,
 
     /// The platforms that a module outside an export is for, in the order of their numbers
-    #[arg(long, value_name = "PLATFORM,…", value_delimiter = ',', value_parser = platform)]
+    #[arg(long, value_name = "PLATFORM,…", value_delimiter = ',', value_parser = suggested::platform(), hide_possible_values = true)]
     platforms: Vec<Platform>,
 
     /// Work on this module of an export alone: 0 is the function's own, 1 that of its vector-Jacobian product, and so on
@@ -68,7 +67,7 @@ pub struct Opts {
     force: bool,
 
     /// Print the module to standard error after this pass, or after each; may be repeated
-    #[arg(long, value_name = "PASS|all")]
+    #[arg(long, value_name = "PASS|all", value_parser = suggested::pass(suggested::text), hide_possible_values = true)]
     print_ir_after: Vec<String>,
 
     /// Print to standard error how long each pass took, and what it changed
@@ -105,7 +104,7 @@ struct Request {
 }
 
 /// The pass of a name on the command line.
-pub fn pass(name: &str) -> std::result::Result<&'static Pass, String> {
+fn pass(name: &str) -> std::result::Result<&'static Pass, String> {
     let names = || PASSES.iter().map(|pass| format!("`{}`", pass.name)).collect::<Vec<_>>().join(", ");
     passes::find(name).ok_or_else(|| format!("there is no such pass; there are {}", names()))
 }
@@ -115,7 +114,7 @@ fn request(text: &str) -> std::result::Result<Request, String> {
     let pass = pass(name)?;
     let platform = match option {
         None => None,
-        Some(option) if pass.name == "resolve-platform" => Some(platform(option)?),
+        Some(option) if pass.name == "resolve-platform" => Some(parse(option)?),
         Some(_) => return Err(format!("`{name}` takes no option")),
     };
     Ok(Request { pass, platform })

@@ -1,21 +1,24 @@
 //! `jaxprism split`: one export in, one per platform out.
 
+mod told;
+
+use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::error::{Error, Result};
-use crate::files::{Files, Names, quoted};
-use crate::passes::Changes;
-use crate::split::OutputReport;
-use crate::{Locations, Output, Platform, Split, SplitOptions};
+use crate::error::{Error, ErrorKind, Result};
+use crate::files::{Claims, Files, Names, STEM, quoted};
+use crate::{Exported, Locations, Output, Platform, Split, SplitOptions};
 use clap::Args;
-use serde::Serialize;
 
-use super::callback_options::{CallbackOpts, parse};
+use super::callback_options::CallbackOpts;
 use super::io::{self, Input, is_dash};
-use super::table::{Table, number};
-use super::{errors, refuse_arguments};
+use super::many::{self, ManyOpts, Told};
+use super::progress::Progress;
+use super::{errors, refuse_arguments, suggested};
+use told::{Doing, Done, report, report_on_many, table, table_of_many};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -25,8 +28,10 @@ Examples:
   jaxprism split - -o 'served.{platform}.bin' < model      standard input has no name of its own
   jaxprism split model.jax_exported -p cpu -o - | …        one export to standard output
   jaxprism split model.jax_exported --report report.json   what was done, for programs
+  jaxprism split *.jax_exported -o out/ -j 4               many exports, four at a time
 
-Either all files are written or none.";
+Either all files of an export are written or none. Of several exports each is split on its own:
+one that fails is told, and stops no other; the exit status is then 1.";
 
 /// Split an export into one export per platform
 ///
@@ -35,9 +40,9 @@ Either all files are written or none.";
 #[derive(Debug, Args)]
 #[command(after_help = super::after_help(EXAMPLES))]
 pub struct Opts {
-    /// The export; `-` or nothing is standard input
+    /// The exports; `-` or nothing is standard input
     #[arg(value_name = "IN")]
-    input: Option<PathBuf>,
+    inputs: Vec<PathBuf>,
 
     /// Where to write: a directory, which is made if missing, or a name with `{platform}` and perhaps `{stem}`, the input's name without its
     /// extension. `-` is standard output, for a single platform. Default: beside the input
@@ -45,7 +50,7 @@ pub struct Opts {
     output: Option<PathBuf>,
 
     /// Write this platform only; may be repeated, or list several with commas
-    #[arg(short, long = "platform", value_name = "PLATFORM", value_delimiter = ',', value_parser = platform)]
+    #[arg(short, long = "platform", value_name = "PLATFORM", value_delimiter = ',', value_parser = suggested::platform(), hide_possible_values = true)]
     platforms: Vec<Platform>,
 
     /// Make every source location unknown, which makes the output smaller as well; the program inside a custom call keeps its own
@@ -57,9 +62,13 @@ pub struct Opts {
     redact_paths: bool,
 
     #[command(flatten)]
+    many: ManyOpts,
+
+    #[command(flatten)]
     callbacks: CallbackOpts,
 
-    /// Write what hosts must know to bind the callbacks: JSON to a file `….json`, bincode to a file `….bincode`
+    /// Write what hosts must know to bind the callbacks: JSON to a file `….json`, bincode to a file `….bincode`. `{stem}`
+    /// stands for the input's name without its extension
     #[arg(long, value_name = "FILE", help_heading = "Callbacks")]
     manifest: Option<PathBuf>,
 
@@ -76,25 +85,22 @@ pub struct Opts {
     quiet: bool,
 }
 
-/// The report of the library, with what only the command line knows.
-#[derive(Serialize)]
-struct Report<'r> {
-    input: Option<String>,
-    input_bytes: u64,
-    platforms: &'r [String],
-    outputs: Vec<OutputWithPath<'r>>,
+/// How a manifest is written.
+enum Form {
+    Json,
+    Bincode,
 }
 
-#[derive(Serialize)]
-struct OutputWithPath<'r> {
-    path: Option<String>,
-    #[serde(flatten)]
-    output: &'r OutputReport,
+fn form(manifest: &Path) -> Option<Form> {
+    match manifest.extension()?.to_str()? {
+        "json" => Some(Form::Json),
+        "bincode" => Some(Form::Bincode),
+        _ => None,
+    }
 }
 
-pub fn platform(name: &str) -> std::result::Result<Platform, String> {
-    parse(name)
-}
+/// Where the outputs of each input go.
+type Planned = HashMap<PathBuf, Vec<PathBuf>>;
 
 impl Opts {
     /// Reads, splits, writes.
@@ -107,41 +113,39 @@ impl Opts {
         if is_to_stdout && std::io::stdout().is_terminal() {
             refuse_arguments("an export is binary and would garble the terminal; redirect standard output, or name a file");
         }
-        let input = Input::read(self.input.as_deref())?;
+        if self.manifest.as_deref().is_some_and(|path| form(path).is_none()) {
+            refuse_arguments("the manifest is written to a file `….json` or `….bincode`");
+        }
+        if self.many.is_many(&self.inputs) {
+            return self.run_many();
+        }
+        let input = Input::read(self.inputs.first().map(PathBuf::as_path))?;
         let failed = |error: Error| error.context(format!("cannot split {}", input.name()));
-        let options = SplitOptions::default().platforms(self.platforms.iter().cloned()).locations(self.locations());
-        let options = options.callbacks(self.callbacks.options()?);
-        let split = crate::split(&input, &options).map_err(failed)?;
-        if let [platform] = &split.report.platforms[..] {
-            errors::note(&format!("{} was exported for one platform (`{platform}`)", input.name()));
-        }
-        let paths = if is_to_stdout { Vec::new() } else { self.paths(&input, &split).map_err(failed)? };
+        let options = self.options()?;
+        let split = {
+            let progress = Progress::new(self.quiet);
+            let doing = Doing::new(&input.name());
+            crate::split::split_watched(&input, &options, &|step| progress.say(|| doing.text(step))).map_err(failed)?
+        };
+        notes(&input, &split, "").iter().for_each(|note| errors::note(note));
+        let names = Names::new(self.output.as_deref().filter(|_| !is_to_stdout), input.path()).map_err(failed)?;
+        let paths = if is_to_stdout { Vec::new() } else { paths(&names, split.outputs.keys()).map_err(failed)? };
         let report = || io::to_json(&report(&input, &split, &paths));
-        let manifest = self.manifest(&split)?;
-        let mut files = self.prepare(&input, &paths)?;
-        let outputs: Vec<_> = split.outputs.values().take(paths.len()).collect();
-        files.write_outputs(&outputs, input.origin())?;
-        let file_of_report = self.report.as_deref().filter(|_| !is_report_to_stdout);
-        if file_of_report.is_some_and(|path| !is_special(path)) {
+        let report_file = self.report.as_deref().filter(|_| !is_report_to_stdout);
+        let named_report = report_file.filter(|path| !is_special(path));
+        let mut files = self.write(&input, &names, &split, &paths, (named_report, None))?;
+        if named_report.is_some() {
             let text = report()?;
-            files.write(paths.len(), |file| file.write_all(&text))?;
+            files.write(files.len() - 1, |file| file.write_all(&text))?;
         }
-        if let Some(manifest) = manifest {
-            files.write(files.len() - 1, |file| file.write_all(&manifest))?;
-        }
-        tell_replaced(&split);
         if is_to_stdout && !self.write_stdout(&split).map_err(failed)? {
             // Whoever reads did not want all of it, and knows; but an export was not delivered.
             return Ok(ExitCode::from(2));
         }
-        io::check_input()?;
+        input.check()?;
         // Whoever reads what is told may go on with the files at once; and where it cannot be told, the files go again.
-        files.commit_and(|| match file_of_report {
-            Some(path) if is_special(path) => {
-                let text = report()?;
-                let written = std::fs::OpenOptions::new().write(true).open(path).and_then(|mut file| file.write_all(&text));
-                written.map_err(|error| Error::io(format!("cannot write {}", quoted(path)), &error))
-            }
+        files.commit_and(|| match report_file {
+            Some(path) if is_special(path) => write_special(path, &report()?),
             _ if is_report_to_stdout => {
                 let text = report()?;
                 io::write_stdout(|stdout| stdout.write_all(&text)).map(drop)
@@ -152,13 +156,85 @@ impl Opts {
         Ok(ExitCode::SUCCESS)
     }
 
+    /// Splits several inputs, each on its own. Before that, no two may want to write to one place.
+    fn run_many(&self) -> Result<ExitCode> {
+        if self.output.as_deref().is_some_and(is_dash) {
+            refuse_arguments("standard output takes one export, and there are several");
+        }
+        if self.manifest.as_deref().is_some_and(|path| !path.to_string_lossy().contains(STEM)) {
+            refuse_arguments("every input has a manifest of its own: its name needs `{stem}`");
+        }
+        let options = self.options()?.threads(self.many.threads_each(self.inputs.len()));
+        let planned = self.plan(&options)?;
+        let report_file = self.report.as_deref().filter(|path| !is_dash(path));
+        let mut reports = Files::default();
+        if let Some(path) = report_file.filter(|path| !is_special(path)) {
+            reports.add(path, self.force, None)?;
+        }
+        let results = self.many.each(("splitting", "split"), &self.inputs, self.quiet, |input| self.one(input, &options, &planned))?;
+        if self.report.is_some() {
+            let text = io::to_json(&report_on_many(&self.inputs, &results))?;
+            match report_file {
+                None => drop(io::write_stdout(|stdout| stdout.write_all(&text))?),
+                Some(path) if is_special(path) => write_special(path, &text)?,
+                Some(_) => {
+                    reports.write(0, |file| file.write_all(&text))?;
+                    reports.commit()?;
+                }
+            }
+        }
+        if !self.quiet && !self.report.as_deref().is_some_and(is_dash) {
+            io::print(&table_of_many(&results))?;
+        }
+        Ok(many::conclude("split", &results))
+    }
+
+    /// One of several inputs.
+    fn one(&self, input: &Input, options: &SplitOptions, planned: &Planned) -> Result<Told<Done>> {
+        let failed = |error: Error| error.context(format!("cannot split {}", input.name()));
+        let split = crate::split(input, options).map_err(failed)?;
+        let names = Names::new(self.output.as_deref(), input.path()).map_err(failed)?;
+        let paths = paths(&names, split.outputs.keys()).map_err(failed)?;
+        if input.path().and_then(|path| planned.get(path)) != Some(&paths) {
+            return Err(failed(Error::new(ErrorKind::Io, "it was changed since its outputs were named").with_hint("run it again")));
+        }
+        let files = self.write(input, &names, &split, &paths, (None, options.threads))?;
+        input.check()?;
+        files.commit()?;
+        Ok(Told { notes: notes(input, &split, &format!("{}: ", input.name())), value: Done { report: split.report, paths } })
+    }
+
+    /// Where all outputs go, before any is written. What cannot be read has none; that is told when it is its turn.
+    fn plan(&self, options: &SplitOptions) -> Result<Planned> {
+        let mut claims = Claims::new(&self.inputs)?;
+        if let Some(path) = self.report.as_deref().filter(|path| !is_dash(path) && !is_special(path)) {
+            claims.add(path, None)?;
+        }
+        let mut planned = Planned::new();
+        for path in &self.inputs {
+            let names = Names::new(self.output.as_deref(), Some(path))?;
+            let Ok(input) = many::open(path) else { continue };
+            let platforms = Exported::read(&input).and_then(|exported| options.platforms_of(&exported));
+            let Ok(paths) = platforms.and_then(|platforms| paths(&names, &platforms)) else { continue };
+            for output in paths.iter().cloned().chain(self.manifest.as_deref().map(|manifest| names.beside(manifest))) {
+                claims.add(&output, Some(path))?;
+            }
+            planned.insert(path.clone(), paths);
+        }
+        Ok(planned)
+    }
+
+    fn options(&self) -> Result<SplitOptions> {
+        let options = SplitOptions::default().platforms(self.platforms.iter().cloned()).locations(self.locations());
+        Ok(options.callbacks(self.callbacks.options()?))
+    }
+
     /// The manifest, in the form that its name asks for.
     fn manifest(&self, split: &Split<'_>) -> Result<Option<Vec<u8>>> {
-        let Some(path) = &self.manifest else { return Ok(None) };
-        match path.extension().and_then(|extension| extension.to_str()) {
-            Some("json") => split.manifest.to_json().map(|text| Some(text.into_bytes())),
-            Some("bincode") => split.manifest.to_bincode().map(Some),
-            _ => refuse_arguments("the manifest is written to a file `….json` or `….bincode`"),
+        match self.manifest.as_deref().and_then(form) {
+            None => Ok(None),
+            Some(Form::Json) => split.manifest.to_json().map(|text| Some(text.into_bytes())),
+            Some(Form::Bincode) => split.manifest.to_bincode().map(Some),
         }
     }
 
@@ -170,19 +246,27 @@ impl Opts {
         }
     }
 
-    fn paths(&self, input: &Input, split: &Split<'_>) -> Result<Vec<PathBuf>> {
-        let names = Names::new(self.output.as_deref(), input.path())?;
-        split.outputs.keys().map(|platform| names.path(platform)).collect()
-    }
-
-    /// Checks every place that will be written to, before the first byte is written.
-    fn prepare(&self, input: &Input, paths: &[PathBuf]) -> Result<Files> {
+    /// Checks every place that will be written to, before the first byte is written; then writes outputs and manifest. A report's file comes last.
+    fn write(
+        &self,
+        input: &Input,
+        names: &Names,
+        split: &Split<'_>,
+        paths: &[PathBuf],
+        (report, threads): (Option<&Path>, Option<NonZeroUsize>),
+    ) -> Result<Files> {
         // Standard input may be a file as well.
         let source = input.path().unwrap_or(Path::new("/dev/stdin"));
-        let report = self.report.as_deref().filter(|path| !is_dash(path) && !is_special(path));
-        let mut files = Files::default();
-        for path in paths.iter().map(PathBuf::as_path).chain(report).chain(self.manifest.as_deref()) {
+        let manifest = self.manifest(split)?.zip(self.manifest.as_deref().map(|path| names.beside(path)));
+        let mut files = Files::in_threads(threads);
+        let manifest_path = manifest.as_ref().map(|(_, path)| path.as_path());
+        for path in paths.iter().map(PathBuf::as_path).chain(manifest_path).chain(report) {
             files.add(path, self.force, Some(source))?;
+        }
+        let outputs: Vec<_> = split.outputs.values().take(paths.len()).collect();
+        files.write_outputs(&outputs, input.origin())?;
+        if let Some((manifest, _)) = manifest {
+            files.write(paths.len(), |file| file.write_all(&manifest))?;
         }
         Ok(files)
     }
@@ -198,73 +282,33 @@ impl Opts {
     }
 }
 
-/// Says which results are no longer what the program computed.
-fn tell_replaced(split: &Split<'_>) {
+/// What else there is to say: that there was nothing to split, and which results are no longer what the program computed.
+fn notes(input: &Input, split: &Split<'_>, before: &str) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let [platform] = &split.report.platforms[..] {
+        notes.push(format!("{} was exported for one platform (`{platform}`)", input.name()));
+    }
     for output in &split.report.outputs {
         let callbacks = output.levels.iter().flat_map(|level| &level.callbacks);
         for callback in callbacks.filter(|callback| callback.replaces_results) {
-            let (kind, name, policy) = (callback.kind, &callback.name, &callback.policy);
-            errors::note(&format!("on `{}` the results of {kind} callback `{name}` are replaced (`{policy}`)", output.platform));
+            let (platform, kind, name, policy) = (&output.platform, callback.kind, &callback.name, &callback.policy);
+            notes.push(format!("{before}on `{platform}` the results of {kind} callback `{name}` are replaced (`{policy}`)"));
         }
     }
+    notes
+}
+
+fn paths<'p>(names: &Names, platforms: impl IntoIterator<Item = &'p Platform>) -> Result<Vec<PathBuf>> {
+    platforms.into_iter().map(|platform| names.path(platform)).collect()
+}
+
+/// Writes to a pipe or a device.
+fn write_special(path: &Path, text: &[u8]) -> Result<()> {
+    let written = std::fs::OpenOptions::new().write(true).open(path).and_then(|mut file| file.write_all(text));
+    written.map_err(|error| Error::io(format!("cannot write {}", quoted(path)), &error))
 }
 
 /// Whether a path is a pipe or a device, which has no name to be given to a finished file.
 fn is_special(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
-}
-
-fn report<'r>(input: &Input, split: &'r Split<'_>, paths: &[PathBuf]) -> Report<'r> {
-    let mut paths = paths.iter();
-    let output = |output| OutputWithPath { path: paths.next().map(|path| path.display().to_string()), output };
-    Report {
-        input: input.path().map(|path| path.display().to_string()),
-        input_bytes: split.report.input_bytes,
-        platforms: &split.report.platforms,
-        outputs: split.report.outputs.iter().map(output).collect(),
-    }
-}
-
-fn table(split: &Split<'_>, paths: &[PathBuf]) -> String {
-    let saved = |output: &OutputReport| match output.location_bytes_saved {
-        None => String::new(),
-        Some(bytes) => format!("{}{}", if bytes < 0 { "-" } else { "" }, number(bytes.unsigned_abs())),
-    };
-    let is_saving = split.report.outputs.iter().any(|output| output.location_bytes_saved.is_some());
-    let has_callbacks = split.report.outputs.iter().flat_map(|output| &output.levels).any(|level| !level.callbacks.is_empty());
-    let mut table = Table::new(0, &[1, 3, 4, 5]);
-    let saved_title = if is_saving { "saved on locations" } else { "" };
-    let callbacks_title = if has_callbacks { "callbacks" } else { "" };
-    table.row(["platform", "operations", "", "bytes", saved_title, "cases resolved", callbacks_title, "output"].map(str::to_owned));
-    for (output, path) in split.report.outputs.iter().zip(paths) {
-        let before: usize = output.levels.iter().map(|level| level.operations_before).sum();
-        let after: usize = output.levels.iter().map(|level| level.operations).sum();
-        let cases: usize = output.levels.iter().map(|level| level.changes.cases_resolved).sum();
-        table.row([
-            output.platform.clone(),
-            number(after as u64),
-            format!("of {}", number(before as u64)),
-            number(output.bytes),
-            saved(output),
-            number(cases as u64),
-            callbacks(output),
-            path.display().to_string(),
-        ]);
-    }
-    table.text()
-}
-
-/// How many calls of callbacks became what: `3 lowered, 1 stripped`.
-fn callbacks(output: &OutputReport) -> String {
-    let sum = |count: fn(&Changes) -> usize| output.levels.iter().map(|level| count(&level.changes)).sum::<usize>();
-    let calls: usize = output.levels.iter().flat_map(|level| &level.callbacks).map(|callback| callback.calls).sum();
-    let changed = [
-        (sum(|changes| changes.callbacks_lowered), "lowered"),
-        (sum(|changes| changes.callbacks_retargeted), "retargeted"),
-        (sum(|changes| changes.callbacks_stripped), "stripped"),
-        (sum(|changes| changes.callbacks_stubbed), "stubbed"),
-    ];
-    let kept = calls.saturating_sub(changed.iter().map(|(count, _)| count).sum());
-    let counts = changed.into_iter().chain([(kept, "kept")]).filter(|(count, _)| *count > 0);
-    counts.map(|(count, what)| format!("{} {what}", number(count as u64))).collect::<Vec<_>>().join(", ")
 }

@@ -4,20 +4,27 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::Stripped;
 use crate::callbacks::{Policies, Policy, Rule};
 use crate::error::{Error, Result};
-use crate::files::Files;
+use crate::files::{Claims, Files, Names, STEM};
 use clap::Args;
 
 use super::callback_options::parse;
 use super::io::{self, Input, is_dash};
+use super::many::{self, ManyOpts, Told};
+use super::table::{counted, number};
 use super::{errors, refuse_arguments};
 
 const EXAMPLES: &str = "\
 Examples:
   jaxprism strip debug.jax_exported -o release.jax_exported
   jaxprism strip debug.jax_exported -o release.jax_exported --callback 'lookup=stub:zeros'
-  jaxprism strip debug.jax_exported -o release.jax_exported --callback 'metrics.*=keep'";
+  jaxprism strip debug.jax_exported -o release.jax_exported --callback 'metrics.*=keep'
+  jaxprism strip *.jax_exported -o release/               many exports, under their own names
+
+Of several exports each is stripped on its own: one that fails is told, and stops no other;
+the exit status is then 1.";
 
 /// Take the callbacks out of an export
 ///
@@ -26,11 +33,11 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = super::after_help(EXAMPLES))]
 pub struct Opts {
-    /// The export; `-` or nothing is standard input
+    /// The exports; `-` or nothing is standard input
     #[arg(value_name = "IN")]
-    input: Option<PathBuf>,
+    inputs: Vec<PathBuf>,
 
-    /// Where to write; `-` is standard output
+    /// Where to write; `-` is standard output. For several inputs a directory, or a name with `{stem}`, the input's name without its extension
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
 
@@ -42,6 +49,16 @@ pub struct Opts {
     /// Replace a file that exists; never the input
     #[arg(long)]
     force: bool,
+
+    #[command(flatten)]
+    many: ManyOpts,
+}
+
+/// What an input became.
+struct Done {
+    before: u64,
+    after: u64,
+    callbacks: usize,
 }
 
 impl Opts {
@@ -51,25 +68,86 @@ impl Opts {
         if is_to_stdout && std::io::stdout().is_terminal() {
             refuse_arguments("an export is binary and would garble the terminal; redirect standard output, or name a file");
         }
-        let input = Input::read(self.input.as_deref())?;
-        let failed = |error: Error| error.context(format!("cannot strip {}", input.name()));
-        let policies = Policies::default().otherwise(Policy::Strip).rules(self.rules.iter().cloned());
-        let stripped = crate::strip(&input, &policies).map_err(failed)?;
-        if stripped.levels.iter().all(|level| level.callbacks.is_empty()) {
-            errors::note(&format!("{} has no callbacks that can be stripped", input.name()));
+        if self.many.is_many(&self.inputs) {
+            return self.run_many();
         }
-        for callback in stripped.levels.iter().flat_map(|level| &level.callbacks).filter(|callback| callback.replaces_results) {
-            errors::note(&format!("the results of {} callback `{}` are replaced (`{}`)", callback.kind, callback.name, callback.policy));
-        }
+        let input = Input::read(self.inputs.first().map(PathBuf::as_path))?;
+        let stripped = self.strip(&input)?;
+        notes(&input, &stripped, "").iter().for_each(|note| errors::note(note));
         if is_to_stdout {
             let is_whole = io::write_stdout(|stdout| stripped.output.write_to(stdout))?;
             return Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(2) });
         }
-        let mut files = Files::default();
-        files.add(&self.output, self.force, Some(input.path().unwrap_or(Path::new("/dev/stdin"))))?;
-        files.write_outputs(&[&stripped.output], input.origin())?;
-        io::check_input()?;
-        files.commit()?;
+        self.write(&input, &stripped, &self.output)?;
         Ok(ExitCode::SUCCESS)
     }
+
+    /// Strips several inputs, each on its own. Before that, no two may want to write to one place.
+    fn run_many(&self) -> Result<ExitCode> {
+        let mut claims = Claims::new(&self.inputs)?;
+        for input in &self.inputs {
+            claims.add(&self.path(input)?, Some(input))?;
+        }
+        let results = self.many.each(("stripping", "strip"), &self.inputs, false, |input| self.one(input))?;
+        io::print(&summary(&results))?;
+        Ok(many::conclude("strip", &results))
+    }
+
+    /// One of several inputs.
+    fn one(&self, input: &Input) -> Result<Told<Done>> {
+        let stripped = self.strip(input)?;
+        self.write(input, &stripped, &self.path(input.path().unwrap_or(Path::new("")))?)?;
+        let callbacks = stripped.levels.iter().map(|level| level.changes.callbacks_stripped + level.changes.callbacks_stubbed).sum();
+        let value = Done { before: input.len() as u64, after: stripped.output.len(), callbacks };
+        Ok(Told { notes: notes(input, &stripped, &format!("{}: ", input.name())), value })
+    }
+
+    /// Where one of several inputs goes.
+    fn path(&self, input: &Path) -> Result<PathBuf> {
+        let text = self.output.to_string_lossy();
+        match input.file_name() {
+            Some(name) if self.output.is_dir() || text.ends_with('/') => Ok(self.output.join(name)),
+            _ if text.contains(STEM) => Ok(Names::new(None, Some(input))?.beside(&self.output)),
+            _ => refuse_arguments("for several inputs `-o` is a directory that exists or ends with `/`, or a name with `{stem}`"),
+        }
+    }
+
+    fn strip<'i>(&self, input: &'i Input) -> Result<Stripped<'i>> {
+        let policies = Policies::default().otherwise(Policy::Strip).rules(self.rules.iter().cloned());
+        crate::strip(input, &policies).map_err(|error: Error| error.context(format!("cannot strip {}", input.name())))
+    }
+
+    fn write(&self, input: &Input, stripped: &Stripped<'_>, path: &Path) -> Result<()> {
+        let mut files = Files::default();
+        files.add(path, self.force, Some(input.path().unwrap_or(Path::new("/dev/stdin"))))?;
+        files.write_outputs(&[&stripped.output], input.origin())?;
+        input.check()?;
+        files.commit()
+    }
+}
+
+/// What else there is to say: that there was nothing to strip, and which results are no longer what the program computed.
+fn notes(input: &Input, stripped: &Stripped<'_>, before: &str) -> Vec<String> {
+    let mut notes = Vec::new();
+    if stripped.levels.iter().all(|level| level.callbacks.is_empty()) {
+        notes.push(format!("{} has no callbacks that can be stripped", input.name()));
+    }
+    for callback in stripped.levels.iter().flat_map(|level| &level.callbacks).filter(|callback| callback.replaces_results) {
+        let (kind, name, policy) = (callback.kind, &callback.name, &callback.policy);
+        notes.push(format!("{before}the results of {kind} callback `{name}` are replaced (`{policy}`)"));
+    }
+    notes
+}
+
+fn summary(results: &[Result<Done>]) -> String {
+    let done: Vec<&Done> = results.iter().filter_map(|result| result.as_ref().ok()).collect();
+    format!(
+        "{}: {} stripped of {}, {} bytes of {}, {} failed\n",
+        counted(results.len(), "file"),
+        number(done.len() as u64),
+        counted(done.iter().map(|done| done.callbacks).sum(), "call"),
+        number(done.iter().map(|done| done.after).sum::<u64>()),
+        number(done.iter().map(|done| done.before).sum::<u64>()),
+        number((results.len() - done.len()) as u64)
+    )
 }

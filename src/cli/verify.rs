@@ -77,9 +77,10 @@ impl Opts {
         let options = VerifyOptions::default().ignore_locations(self.ignore_locations).table(table(self.table.as_deref())?);
         let mut found = Vec::new();
         for path in &self.splits {
-            let split = Input::read(Some(path))?;
+            let split = if is_dash(path) { Input::read(Some(path))? } else { Input::open(path)? };
             let failed = |error: Error| error.context(format!("cannot compare {} with {}", split.name(), original.name()));
-            found.push((split.path().map(Path::to_owned), split.name(), crate::verify(&original, &split, &options).map_err(failed)?));
+            let verification = split.judge(crate::verify(&original, &split, &options).map_err(failed))?;
+            found.push((split.path().map(Path::to_owned), split.name(), verification));
         }
         let verified = found.iter().all(|(_, _, verification)| verification.verified);
         if self.json {

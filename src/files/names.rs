@@ -8,7 +8,8 @@ use crate::container::Platform;
 use crate::error::{Error, Result};
 
 const PLATFORM: &str = "{platform}";
-const STEM: &str = "{stem}";
+/// Stands for the input's name without its extension.
+pub const STEM: &str = "{stem}";
 /// The extension where the input has none, and what JAX's documentation calls such files.
 const EXTENSION: &str = "jax_exported";
 
@@ -63,6 +64,11 @@ impl Names {
                 if template.ends_with('/') { path.join(self.file_name(name)) } else { path }
             }
         })
+    }
+
+    /// A name for something beside the outputs, with the stem in place of `{stem}`.
+    pub fn beside(&self, template: &Path) -> PathBuf {
+        template.to_str().map_or_else(|| template.to_owned(), |text| self.fill(text, PLATFORM))
     }
 
     fn file_name(&self, platform: &str) -> OsString {
@@ -140,6 +146,14 @@ mod tests {
             let names = Names::new(output.map(Path::new), input.map(Path::new)).unwrap();
             assert_eq!(names.path(&Platform::CUDA).unwrap(), Path::new(expected));
         }
+    }
+
+    #[test]
+    fn what_lies_beside_is_named_after_the_stem() {
+        let names = Names::new(None, Some(Path::new("a/{stem}.bin"))).unwrap();
+        assert_eq!(names.beside(Path::new("out/{stem}.json")), Path::new("out/{stem}.json"));
+        let names = Names::new(None, Some(Path::new("a/model.bin"))).unwrap();
+        assert_eq!(names.beside(Path::new("out/{stem}.{platform}.json")), Path::new("out/model.{platform}.json"));
     }
 
     #[test]

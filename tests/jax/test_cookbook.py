@@ -1,7 +1,9 @@
 """What docs/cookbook.md and README.md show in Python: files are written, commands run, and print what is shown."""
 
+import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +14,10 @@ from tool import ROOT, Tool
 
 COOKBOOK, README = ROOT / "docs" / "cookbook.md", ROOT / "README.md"
 ANYTHING = "…"
+# What a recipe may need beside JAX, and what runs it.
+OPTIONAL = {"apache_beam": "make test-beam"}
+# The export that a recipe begins with, if it makes none.
+MODEL = ROOT / "testdata" / "exports" / "demo.jax-0.12.0.1.jax_exported"
 
 
 class Recipe(NamedTuple):
@@ -34,6 +40,8 @@ def recipes() -> list[Recipe]:
                 head, rest = text.split("\n", 1)
                 recipe.files[head.removeprefix("# ")] = rest
                 continue
+            if language == "sh":  # tests/documents.rs runs it
+                continue
             assert language == "console", f"a block in `{language}` is not run"
             for line in text.splitlines():
                 if line.startswith("$ "):
@@ -54,6 +62,10 @@ def as_shown(shown: list[str], printed: str) -> bool:
 def test_recipes_do_what_they_say(recipe: Recipe, tmp_path: Path, tool: Tool):
     assert recipe.files, "a recipe has files"
     assert recipe.commands, "and commands"
+    for module, target in OPTIONAL.items():
+        if any(f"import {module}" in text for text in recipe.files.values()) and not importlib.util.find_spec(module):
+            pytest.skip(f"{module} is not installed: `{target}` runs this recipe")
+    shutil.copy(MODEL, tmp_path / "model.jax_exported")
     for name, text in recipe.files.items():
         assert re.fullmatch(r"\w+\.py", name), f"a file begins with its name, and not with {name!r}"
         (tmp_path / name).write_text(text, encoding="utf-8")

@@ -36,18 +36,11 @@ pyo3::import_exception!(jaxprism._errors, JaxprismError);
 
 /// An error of the library as a Python exception.
 fn raise(error: &Error) -> PyErr {
-    let kind = match error.kind() {
-        ErrorKind::Format => "format",
-        ErrorKind::Unsupported => "unsupported",
-        ErrorKind::Refused => "refused",
-        ErrorKind::Io => "io",
-        _ => "bug",
-    };
     let mut message = error.to_string();
     error.causes().for_each(|cause| message.push_str(&format!("\n  {cause}")));
     Python::attach(|py| {
         let details = [
-            ("kind", kind.into_pyobject(py)?.into_any()),
+            ("kind", error.kind().name().into_pyobject(py)?.into_any()),
             ("offset", error.offset().into_pyobject(py)?),
             ("hint", error.hint().map(in_python).into_pyobject(py)?),
         ];
