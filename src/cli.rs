@@ -10,6 +10,7 @@ mod io;
 mod map;
 mod opt;
 mod print;
+mod size;
 mod split;
 mod strip;
 mod table;
@@ -38,6 +39,7 @@ Examples:
   jaxprism check model.jax_exported --no-callbacks
   jaxprism verify model.cuda.jax_exported --against model.jax_exported
   jaxprism print model.jax_exported               the module as MLIR text
+  jaxprism size model.jax_exported                where its bytes are
   jaxprism opt model.jax_exported --pass strip-locations -o small.jax_exported";
 
 /// Split multi-platform JAX exports into one export per platform
@@ -60,6 +62,7 @@ enum Verb {
     Check(check::Opts),
     Verify(verify::Opts),
     Print(print::Opts),
+    Size(size::Opts),
     Opt(opt::Opts),
     Explain(explain::Opts),
 }
@@ -99,6 +102,7 @@ impl Cli {
             Verb::Check(opts) => opts.run(),
             Verb::Verify(opts) => opts.run(),
             Verb::Print(opts) => opts.run(),
+            Verb::Size(opts) => opts.run(),
             Verb::Opt(opts) => opts.run(),
             Verb::Explain(opts) => opts.run(),
         }
