@@ -124,6 +124,14 @@ fn what_info_says_it_says_too() {
             let constants = &info.module.constants;
             assert_eq!((size.constants.count, info.module.functions.len()), (constants.distinct, size.functions.count), "{}", sample.name);
             assert_eq!(size.constants.largest.iter().map(|constant| constant.uses).sum::<usize>(), constants.operations, "{}", sample.name);
+            for constant in &constants.largest {
+                // Where there is no file, `info` shows all names, and this the innermost.
+                let file = |place: &Option<String>| place.clone().filter(|place| !place.starts_with('`'));
+                let is_same = |found: &&jaxprism::size::Constant| {
+                    (&found.r#type, &found.function, file(&found.place)) == (&constant.r#type, &constant.function, file(&constant.place))
+                };
+                assert!(size.constants.largest.iter().any(|found| is_same(&found)), "{}: {constant:?}", sample.name);
+            }
             // A code, a type and a length stand before the elements.
             assert!(size.constants.bytes > constants.bytes + 3 * constants.distinct as u64 - 1, "{}", sample.name);
         }

@@ -133,8 +133,8 @@ fn sections(level: &Level) -> Vec<Node> {
 
 fn functions(level: &Level) -> Vec<Node> {
     let function = |function: &super::Function| {
-        let retained = function.retained.map_or_else(String::new, |retained| format!(", {retained} bytes with what only it leads to"));
-        let about = format!("{} operations; {} bytes with what only it uses{retained}", function.operations, function.bytes);
+        let retained = function.retained.map_or_else(String::new, |retained| format!(", retains {retained}"));
+        let about = format!("{} operations; own {} bytes{retained}", function.operations, function.bytes);
         Node::new(format!("@{}", function.name), function.own.operations).about(about).place(function.place.as_deref())
     };
     level.functions.largest.iter().map(function).collect()

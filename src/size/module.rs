@@ -14,8 +14,9 @@ use super::owners::{MODULE, Owner, Tree};
 use super::{AttributeKind, Constant, Function, Level, List, LocationFile, Own, Sections, SizeOptions, StringUse, Strings, Text};
 use crate::bytecode::{AttributeId, Bytecode, Code, Entry, Field, Layout, Operation, OperationLayout, TypeId, code, dialect, entry_row};
 use crate::inspect::{Kind, View, is_location, type_text};
-use crate::ir::place;
 
+/// Most calls that are followed. JAX's exports have thousands.
+const MOST_CALLS: usize = 1 << 22;
 /// Longest name, place or string in the report.
 const LONGEST_TEXT: usize = 200;
 const BACKEND_CONFIG: &str = "backend configuration";
@@ -120,9 +121,17 @@ impl<'m, 'a> Measure<'m, 'a> {
         let mut calls: FxHashSet<_> = self.view.calls.iter().map(|(call, callee)| (node(*call), node(*callee))).collect();
         let name = |position: &u32| Some((self.view.symbol(self.view.operation(*position), "sym_name")?, node(*position)));
         let by_name: HashMap<_, _> = self.functions.iter().filter_map(name).collect();
+        let mut seen = FxHashSet::default();
         for (position, _) in &self.view.custom_calls {
-            let named = self.view.called_computations(self.view.operation(*position));
-            calls.extend(named.into_iter().filter_map(|name| Some((node(*position), *by_name.get(name)?))));
+            let operation = self.view.operation(*position);
+            let is_new = self.bytecode().inherent(operation, "called_computations").is_some_and(|id| seen.insert((node(*position), id)));
+            if is_new {
+                let named = self.view.called_computations(operation);
+                calls.extend(named.into_iter().filter_map(|name| Some((node(*position), *by_name.get(name)?))));
+            }
+            if calls.len() > MOST_CALLS {
+                return None;
+            }
         }
         calls.retain(|(caller, callee)| *caller != MODULE && *callee != MODULE);
         Tree::new(&public, &calls)
@@ -205,7 +214,7 @@ impl<'m, 'a> Measure<'m, 'a> {
         let classes = self.classes(&order, &uses);
         let namers = self.namers(&classes);
         let sections = self.sections(&classes);
-        let functions = self.own(&order, &classes);
+        let functions = self.own(&order, &classes, longest);
         let constants = uses.iter().map(|(id, uses)| (self.entries[id.index()].0, (*id, &uses[..])));
         let kind = |(kind, sum): (&String, &Sum)| {
             (sum.bytes, AttributeKind { kind: kind.clone(), count: sum.count, bytes: sum.bytes, string_bytes: sum.string_bytes })
@@ -225,7 +234,6 @@ impl<'m, 'a> Measure<'m, 'a> {
             locations: list(self.files.iter().map(file).collect(), longest, |file| file),
             strings: self.strings(&namers, longest),
         }
-        .cut_functions(longest)
     }
 
     /// The values of constant operations, with the positions of these.
@@ -319,7 +327,9 @@ impl<'m, 'a> Measure<'m, 'a> {
             // Those without one share an empty string with whatever else has none.
             let says_something = |id: &AttributeId| tables.string(*id) != Some(b"");
             for id in configs.into_iter().flatten().filter(says_something) {
-                roles.insert(id, BACKEND_CONFIG);
+                if roles.insert(id, BACKEND_CONFIG) == Some(BACKEND_CONFIG) {
+                    continue;
+                }
                 let texts = tables.dictionary(id).into_iter().flatten().filter(|(_, value)| tables.string(*value).is_some());
                 texts.for_each(|(_, value)| _ = roles.entry(value).or_insert(BACKEND_CONFIG));
             }
@@ -385,7 +395,7 @@ impl<'m, 'a> Measure<'m, 'a> {
     }
 
     /// The functions, with what belongs to them.
-    fn own(&self, order: &[usize], classes: &[Class]) -> List<Function> {
+    fn own(&self, order: &[usize], classes: &[Class], longest: usize) -> List<Function> {
         let flat;
         let tree = match &self.tree {
             Some(tree) => tree,
@@ -431,21 +441,23 @@ impl<'m, 'a> Measure<'m, 'a> {
         properties.iter().zip(&self.layout.each_properties).for_each(|(owner, bytes)| belongs(*owner, *bytes, |own| &mut own.properties));
         strings.iter().zip(&self.layout.each_string).for_each(|(owner, (_, bytes))| belongs(*owner, *bytes, |own| &mut own.strings));
         tree.add_up(&mut retained);
-        let function = |(index, position): (usize, &u32)| {
-            let operation = self.view.operation(*position);
+        let function = |node: u32| {
+            let position = self.functions[node as usize - 1];
+            let operation = self.view.operation(position);
             Function {
-                name: text(self.view.symbol(operation, "sym_name").unwrap_or(b"?")),
+                name: self.function_name(node),
                 public: self.view.is_public(operation),
                 operations: (operation.end - position - 1) as usize,
-                bytes: own[index + 1].total(),
-                own: own[index + 1],
-                retained: self.tree.as_ref().map(|_| retained[index + 1]),
+                bytes: own[node as usize].total(),
+                own: own[node as usize],
+                retained: self.tree.as_ref().map(|_| retained[node as usize]),
                 place: self.place(operation),
             }
         };
-        let mut largest: Vec<Function> = self.functions.iter().enumerate().map(function).collect();
-        largest.sort_by_key(|function| std::cmp::Reverse((function.retained, function.bytes)));
-        List { count: largest.len(), bytes: largest.iter().map(|function| function.bytes).sum(), largest }
+        let mut nodes: Vec<u32> = (1..=self.functions.len() as u32).collect();
+        nodes.sort_by_key(|node| std::cmp::Reverse((retained[*node as usize], own[*node as usize].total())));
+        let bytes = own[1..].iter().map(Own::total).sum();
+        List { count: nodes.len(), bytes, largest: nodes.into_iter().take(longest).map(function).collect() }
     }
 
     fn constant(&self, id: AttributeId, uses: &[u32]) -> Constant {
@@ -464,15 +476,30 @@ impl<'m, 'a> Measure<'m, 'a> {
             splat: bytecode.tables.is_splat(id),
             uses: uses.len(),
             functions: functions.len(),
-            function: cut(&self.view.function_name(first)),
+            function: self.function_name(self.node_of[first as usize]),
             place: self.place(self.view.operation(first)),
         }
     }
 
-    /// The place of an operation in the user's files, where one is known.
+    fn function_name(&self, node: u32) -> String {
+        let position = node.checked_sub(1).and_then(|index| self.functions.get(index as usize));
+        let name = position.and_then(|position| self.view.symbol(self.view.operation(*position), "sym_name"));
+        text(name.unwrap_or(b"?"))
+    }
+
+    /// The place of an operation in the user's files, where one is known, or the name that stands for it.
     fn place(&self, operation: &Operation) -> Option<String> {
-        let source = self.sources[operation.location.index()]?;
-        Some(cut(&place(&self.bytecode().tables, source)))
+        let tables = &self.bytecode().tables;
+        let source = tables.attribute(self.sources[operation.location.index()]?);
+        let name = text(tables.string(source.attributes().next()?)?);
+        if source.is(dialect::BUILTIN, code::builtin::LOC_NAME) {
+            return Some(format!("`{name}`"));
+        }
+        let numbers = source.fields.iter().filter_map(|field| match field {
+            Field::Unsigned(number) => Some(*number),
+            _ => None,
+        });
+        Some(numbers.take(2).fold(name, |text, number| format!("{text}:{number}")))
     }
 
     fn strings(&self, namers: &[Namer], longest: usize) -> Strings {
@@ -501,14 +528,6 @@ impl<'m, 'a> Measure<'m, 'a> {
     }
 }
 
-impl Level {
-    /// Functions are sorted by what they retain.
-    fn cut_functions(mut self, longest: usize) -> Self {
-        self.functions.largest.truncate(longest);
-        self
-    }
-}
-
 /// For each location, the innermost attribute in it that says where it is: a file with a line, or else a name.
 fn sources(bytecode: &Bytecode<'_>) -> Vec<Option<AttributeId>> {
     use code::builtin as b;
@@ -523,7 +542,7 @@ fn sources(bytecode: &Bytecode<'_>) -> Vec<Option<AttributeId>> {
         let mut parts = entry.attributes().filter_map(|part| sources.get(part.index()).copied().flatten());
         sources[id.index()] = match entry.code {
             Code::Known(b::LOC_FILE | b::LOC_FILE_RANGE) => Some(id),
-            Code::Known(b::LOC_NAME) => parts.next().filter(is_file).or(Some(id)),
+            Code::Known(b::LOC_NAME) => parts.next().or(Some(id)),
             _ => {
                 let parts: Vec<_> = parts.collect();
                 parts.iter().copied().find(is_file).or(parts.first().copied())

@@ -88,7 +88,8 @@ def test_the_page_of_sizes_allows_its_own_style_and_script_alone(tool: Tool):
         "base-uri 'none'",
         "form-action 'none'",
     ]
-    assert "http:" not in page and "https:" not in page
+    assert "http:" not in page
+    assert "https:" not in page
 
 
 def test_policies_are_those_of_the_command_line(placeholders: bytes):
