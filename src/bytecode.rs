@@ -5,6 +5,7 @@
 
 mod builtin;
 mod check;
+mod layout;
 mod number;
 mod read;
 mod sdy;
@@ -15,6 +16,7 @@ mod write;
 
 use std::borrow::Cow;
 
+pub use layout::{EntryLayout, Layout, OperationLayout};
 pub use tables::{AttributeId, Bytes, Code, DialectId, Entry, Field, OpName, OpNameId, OpRow, Tables, TypeId, dialect};
 /// For tests that encode in other ways than ours.
 #[doc(hidden)]

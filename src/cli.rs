@@ -14,6 +14,7 @@ mod map;
 mod opt;
 mod print;
 mod progress;
+mod size;
 mod split;
 mod strip;
 mod suggested;
@@ -43,6 +44,7 @@ Examples:
   jaxprism check model.jax_exported --no-callbacks
   jaxprism verify model.cuda.jax_exported --against model.jax_exported
   jaxprism print model.jax_exported               the module as MLIR text
+  jaxprism size model.jax_exported                where its bytes are
   jaxprism opt model.jax_exported --pass strip-locations -o small.jax_exported";
 
 /// Split multi-platform JAX exports into one export per platform
@@ -65,6 +67,7 @@ enum Verb {
     Check(check::Opts),
     Verify(verify::Opts),
     Print(print::Opts),
+    Size(size::Opts),
     Opt(opt::Opts),
     Explain(explain::Opts),
     Completions(completions::Opts),
@@ -106,6 +109,7 @@ impl Cli {
             Verb::Check(opts) => opts.run(),
             Verb::Verify(opts) => opts.run(),
             Verb::Print(opts) => opts.run(),
+            Verb::Size(opts) => opts.run(),
             Verb::Opt(opts) => opts.run(),
             Verb::Explain(opts) => opts.run(),
             Verb::Completions(opts) => opts.run(),

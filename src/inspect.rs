@@ -20,10 +20,13 @@ use serde::Serialize;
 
 pub use callbacks::{BoundCall, CallbackCall, CallbackLevel, CallbackReport, CallbackSlot, PlatformLowering, callbacks_of};
 pub use cases::{PlatformBranch, PlatformCase};
+pub(crate) use module::is_location;
 pub use module::{Constant, Constants, Function, Mesh, Module};
 pub use signature::{Array, Signature};
 pub use sites::{Site, SiteKind};
 pub(crate) use sites::{Texts, of_level as sites_of_level};
+pub(crate) use types::text as type_text;
+pub(crate) use view::{Kind, View};
 
 use crate::bytecode::{Bytecode, MAGIC};
 use crate::container::Exported;

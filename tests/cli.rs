@@ -39,6 +39,7 @@ mod golden_texts {
         golden("check.help", &room.run(&["check", "--help"]).done());
         golden("verify.help", &room.run(&["verify", "--help"]).done());
         golden("print.help", &room.run(&["print", "--help"]).done());
+        golden("size.help", &room.run(&["size", "--help"]).done());
         golden("opt.help", &room.run(&["opt", "--help"]).done());
         golden("explain.help", &room.run(&["explain", "--help"]).done());
         golden("completions.help", &room.run(&["completions", "--help"]).done());
@@ -65,6 +66,18 @@ mod golden_texts {
             "single.jax-0.12.0.1.json",
             &room.run(&["info", "--json", exports().join("single.jax-0.12.0.1.jax_exported").to_str().unwrap()]).done(),
         );
+    }
+
+    #[test]
+    fn sizes() {
+        let room = Room::new();
+        for name in ["demo.jax-0.12.0.1", "vjp.jax-0.4.30", "callbacks.jax-0.12.0.1"] {
+            let path = exports().join(format!("{name}.jax_exported"));
+            golden(&format!("{name}.size"), &room.run(&["size", path.to_str().unwrap()]).done());
+        }
+        let path = exports().join("single.jax-0.12.0.1.jax_exported");
+        golden("single.jax-0.12.0.1.size.json", &room.run(&["size", "--json", path.to_str().unwrap()]).done());
+        golden("single.jax-0.12.0.1.top.size", &room.run(&["size", "--top", "2", path.to_str().unwrap()]).done());
     }
 
     #[test]
@@ -263,7 +276,7 @@ mod refusals {
     #[test]
     fn inputs_that_cannot_be_read() {
         let room = Room::new();
-        for verb in [&["split"][..], &["info"], &["print"], &["opt"], &["callbacks"], &["check", "--no-callbacks"]] {
+        for verb in [&["split"][..], &["info"], &["size"], &["print"], &["opt"], &["callbacks"], &["check", "--no-callbacks"]] {
             room.refused(&[verb, &["missing"]].concat())
                 .says(2, "error: cannot read `missing`\n\nCaused by:\n    0: No such file or directory (os error 2)\n");
             room.refused(&[verb, &["."]].concat()).says(2, "error: cannot read `.`\n\nCaused by:\n    0: it is a directory, not a file\n");
@@ -298,6 +311,7 @@ mod refusals {
             let run = room.refused(&["split", "input", "-o", "out/deep"]);
             assert_eq!(run.status, 1, "{}", run.stderr);
             assert_eq!(room.refused(&["info", "input"]).status, 1);
+            assert_eq!(room.refused(&["size", "input", "--html", "page.html"]).status, 1);
             assert_eq!(room.refused(&["callbacks", "input"]).status, 1);
             assert_eq!(room.refused(&["check", "--no-callbacks", "input"]).status, 1);
         }
@@ -702,6 +716,8 @@ fn a_reader_that_has_seen_enough_is_no_error() {
     let room = Room::new();
     for arguments in [
         &["info", "model.jax_exported"][..],
+        &["size", "model.jax_exported"],
+        &["size", "model.jax_exported", "--html", "-"],
         &["callbacks", "model.jax_exported"],
         &["print", "model.jax_exported"],
         &["print", "model.jax_exported", "--constants", "all", "--locations"],
@@ -714,6 +730,23 @@ fn a_reader_that_has_seen_enough_is_no_error() {
         drop(child.stdout.take());
         let run = Run::from(child.wait_with_output().unwrap());
         assert_eq!((run.status, &*run.stderr), (0, ""), "{arguments:?}");
+    }
+}
+
+#[test]
+fn pages_are_written_like_other_outputs() {
+    let room = Room::new();
+    assert_eq!(room.run(&["size", "model.jax_exported", "--html", "a/page.html"]).done(), "");
+    let page = fs::read_to_string(room.path("a/page.html")).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.contains("\"name\":\"model.jax_exported\",\"bytes\":15144"));
+    assert_eq!(room.run(&["size", "model.jax_exported", "--html", "-"]).done(), page);
+    assert_eq!(room.run_with_input(&["size", "--html", "-"], &export(DEMO)).done(), page.replace("model.jax_exported", "standard input"));
+    room.refused(&["size", "model.jax_exported", "--html", "a/page.html"])
+        .says(1, "error: cannot write `a/page.html`\n\nCaused by:\n    0: it exists\n\nhint: `--force` replaces files that exist\n");
+    room.run(&["size", "model.jax_exported", "--html", "a/page.html", "--force"]).done();
+    assert_eq!(room.refused(&["size", "model.jax_exported", "--html", "model.jax_exported", "--force"]).status, 1);
+    for arguments in [&["--html", "x", "--json"][..], &["--force"]] {
+        assert_eq!(room.refused(&[&["size", "model.jax_exported"], arguments].concat()).status, 2);
     }
 }
 

@@ -102,6 +102,18 @@ enum ElementSize {
     Bytes(u64),
 }
 
+/// Whether a tensor of several elements stores one for all.
+pub(super) fn is_splat(entry: &Entry<'_>, tables: &Tables<'_>) -> bool {
+    let (Some(type_id), Some(bytes)) = (entry.types().next(), entry.bytes()) else { return false };
+    let tensor_type = tables.r#type(type_id);
+    let count = element_count(tensor_type).unwrap_or(0);
+    match element_type(tensor_type).and_then(|id| element_bytes(tables, id)) {
+        Some(ElementSize::Bit) => count > 8 && bytes.0.len() == 1,
+        Some(ElementSize::Bytes(size)) => count > 1 && bytes.0.len() as u64 == size,
+        None => false,
+    }
+}
+
 /// Checks one entry whose references are already in the tables.
 pub(super) fn entry(entry: &Entry<'_>, is_type: bool, tables: &Tables<'_>) -> Result<()> {
     if is_type {

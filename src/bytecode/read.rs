@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use self::code::CodeReader;
 use self::entries::RawEntries;
 use super::tables::{DialectId, OpNameId, Tables};
-use super::{Bytecode, MAGIC, NEWEST_VERSION, Resource, ResourceData, Resources};
+use super::{Bytecode, EntryLayout, Layout, MAGIC, NEWEST_VERSION, Resource, ResourceData, Resources};
 use crate::error::{Error, Result};
 use crate::reader::{Reader, check_index};
 
@@ -56,6 +56,14 @@ impl<'a> Bytecode<'a> {
     /// Fails on anything malformed, with the offset; on bytecode newer than [`NEWEST_VERSION`]; on cycles and on nesting beyond the limits
     /// in [`crate::reader`].
     pub fn read(bytes: &'a [u8], base: u64) -> Result<Self> {
+        Ok(Self::read_with_layout(bytes, base)?.0)
+    }
+
+    /// Decodes a module as [`Bytecode::read`] does, and says how many bytes each part of it takes.
+    ///
+    /// # Errors
+    /// Those of [`Bytecode::read`].
+    pub fn read_with_layout(bytes: &'a [u8], base: u64) -> Result<(Self, Layout<'a>)> {
         let mut reader = Reader::new(bytes, base);
         if reader.bytes(4, "the magic number")? != MAGIC {
             return Err(Error::format("not MLIR bytecode: the magic number `ML\\xEFR` is missing").at(base));
@@ -67,7 +75,8 @@ impl<'a> Bytecode<'a> {
         }
         let producer = reader.c_string("the producer's name")?;
         let mut sections = Sections::read(&mut reader, version)?;
-        let strings = read_strings(sections.take(section::STRING)?)?;
+        let mut layout = sections.layout(bytes.len());
+        let strings = read_strings(sections.take(section::STRING)?, &mut layout)?;
         let mut tables = Tables::new();
         let (dialects, op_names) = read_dialects(sections.take(section::DIALECT)?, version, &strings, &mut tables)?;
         let resources = read_resources(&mut sections, &strings, &dialects)?;
@@ -75,16 +84,17 @@ impl<'a> Bytecode<'a> {
         let offsets = sections.take(section::ATTR_TYPE_OFFSET)?;
         let entries = RawEntries::read(offsets, sections.take(section::ATTR_TYPE)?, &strings, &dialects, handles)?;
         let mut unreadable = entries.unreadable(&tables);
-        let (attributes, types) = entries.intern(&mut tables)?;
+        let (attributes, types) = entries.intern(&mut tables, &mut layout)?;
         let properties = match sections.get(section::PROPERTIES) {
-            Some(reader) => read_properties(reader)?,
+            Some(reader) => read_properties(reader, &mut layout)?,
             None => Vec::new(),
         };
         let code = CodeReader::new(version, &attributes, &types, &op_names, &properties, &mut tables);
-        let (tree, unknown) = code.read(sections.take(section::IR)?)?;
+        let (tree, each_operation, unknown) = code.read(sections.take(section::IR)?)?;
         unreadable = unreadable.or(unknown);
+        (layout.each_dialect, layout.each_name, layout.each_operation) = (dialects, op_names, each_operation);
         let producer = producer.into();
-        Ok(Self { version, producer, tables, tree, resources, is_from_text: false, unreadable })
+        Ok((Self { version, producer, tables, tree, resources, is_from_text: false, unreadable }, layout))
     }
 }
 
@@ -115,6 +125,23 @@ impl<'a> Sections<'a> {
             _ => {}
         }
         Ok(sections)
+    }
+
+    /// The sizes of the sections; what is left of the module are headers.
+    fn layout(&self, module: usize) -> Layout<'a> {
+        let size = |id: u8| self.found[usize::from(id)].as_ref().map_or(0, |body| body.remaining() as u64);
+        let mut layout = Layout {
+            strings: size(section::STRING),
+            names: size(section::DIALECT),
+            entries: size(section::ATTR_TYPE),
+            offsets: size(section::ATTR_TYPE_OFFSET),
+            operations: size(section::IR),
+            properties: size(section::PROPERTIES),
+            resources: size(section::RESOURCE) + size(section::RESOURCE_OFFSET),
+            ..Layout::default()
+        };
+        layout.headers = module as u64 - layout.total();
+        layout
     }
 
     fn get(&mut self, id: u8) -> Option<Reader<'a>> {
@@ -165,21 +192,25 @@ fn skip_padding(reader: &mut Reader<'_>, alignment: u64, length: u64) -> Result<
     Ok(())
 }
 
-fn read_strings<'a>(mut reader: Reader<'a>) -> Result<Vec<&'a [u8]>> {
+fn read_strings<'a>(mut reader: Reader<'a>, layout: &mut Layout<'a>) -> Result<Vec<&'a [u8]>> {
     let count = reader.count("strings")?;
     let mut sizes = Vec::with_capacity(count);
     for _ in 0..count {
         let start = reader.offset();
         match reader.varint("a string's size")? {
             0 => return Err(Error::format("a string of size 0, without room for its NUL").at(start)),
-            size => sizes.push(size),
+            size => sizes.push((size, size + reader.offset() - start)),
         }
     }
     let mut strings = Vec::with_capacity(count);
-    for size in sizes.into_iter().rev() {
+    layout.each_string.reserve_exact(count);
+    for (size, bytes) in sizes.into_iter().rev() {
         let start = reader.offset();
         match reader.bytes(size, "a string")? {
-            [text @ .., 0] => strings.push(text),
+            [text @ .., 0] => {
+                strings.push(text);
+                layout.each_string.push((text, bytes));
+            }
             _ => return Err(Error::format("a string does not end in NUL").at(start)),
         }
     }
@@ -290,15 +321,17 @@ fn read_resource_group<'a>(
     Ok(group)
 }
 
-fn read_properties(mut reader: Reader<'_>) -> Result<Vec<Reader<'_>>> {
+fn read_properties<'a>(mut reader: Reader<'a>, layout: &mut Layout<'_>) -> Result<Vec<Reader<'a>>> {
     if reader.is_empty() {
         return Ok(Vec::new());
     }
     let count = reader.count("properties")?;
     let mut blobs = Vec::with_capacity(count);
     for _ in 0..count {
+        let start = reader.offset();
         let size = reader.varint("the size of properties")?;
         blobs.push(reader.split(size, "properties")?);
+        layout.each_properties.push(reader.offset() - start);
     }
     reader.finish("the properties section")?;
     Ok(blobs)

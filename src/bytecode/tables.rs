@@ -458,6 +458,11 @@ impl<'a> Tables<'a> {
         Some((check::shape(entry)?.collect(), check::element_type(entry)?))
     }
 
+    /// Whether an attribute stores one element for all of a tensor. Eight booleans and fewer take a byte in any case.
+    pub fn is_splat(&self, id: AttributeId) -> bool {
+        check::is_splat(self.attribute(id), self)
+    }
+
     /// Whether one of some types is, or holds, a tensor type with a dynamic dimension. Looks at each type once, however often it is named.
     pub fn have_dynamic(&self, types: impl IntoIterator<Item = TypeId>) -> bool {
         let mut seen = vec![false; self.type_count()];

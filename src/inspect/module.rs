@@ -158,7 +158,7 @@ fn operation_names(bytecode: &Bytecode<'_>) -> IndexMap<String, usize> {
     counts
 }
 
-fn is_location(bytecode: &Bytecode<'_>, id: AttributeId) -> bool {
+pub(crate) fn is_location(bytecode: &Bytecode<'_>, id: AttributeId) -> bool {
     use code::builtin as b;
     let entry = bytecode.tables.attribute(id);
     let is_code = |code| matches!(code, b::LOC_CALLSITE..=b::LOC_UNKNOWN | b::LOC_FILE_RANGE);
@@ -183,7 +183,7 @@ fn function(view: &View<'_, '_>, position: u32) -> Function {
     let values: HashSet<_> = constants.filter_map(|at| view.bytecode.inherent(view.operation(at), "value")).collect();
     Function {
         name: view.function_name(position),
-        public: view.symbol(operation, "sym_visibility").is_none_or(|visibility| matches!(visibility, b"" | b"public")),
+        public: view.is_public(operation),
         operations: inside.len(),
         calls: inside.filter(|&at| view.kind(view.operation(at)) == Kind::Call).count(),
         constant_bytes: values.into_iter().map(|value| value_bytes(view.bytecode, value)).sum(),

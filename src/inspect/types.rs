@@ -3,7 +3,7 @@
 use crate::bytecode::{Bytecode, Code, Entry, Field, TypeId, dialect, entry_row};
 
 /// A tensor type as element type and shape; another type by its name.
-pub(super) fn text(bytecode: &Bytecode<'_>, id: TypeId) -> String {
+pub(crate) fn text(bytecode: &Bytecode<'_>, id: TypeId) -> String {
     let Some((shape, element)) = bytecode.tables.tensor(id) else { return name(bytecode.tables.r#type(id)) };
     let dimension = |&size: &i64| if size == i64::MIN { "?".to_owned() } else { size.to_string() };
     format!("{}[{}]", element_name(bytecode, element), shape.iter().map(dimension).collect::<Vec<_>>().join(","))

@@ -12,7 +12,7 @@ use crate::ir::{UNKNOWN_PLACE, place};
 
 /// What an operation is, as far as inspecting cares. Versions do not count: `case_v1` and a later one are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Function,
     Call,
     Constant,
@@ -65,7 +65,7 @@ impl Kind {
 }
 
 /// A module and its indexes. Positions are those of [`OpTree::operations`](crate::bytecode::OpTree::operations).
-pub(super) struct View<'b, 'a> {
+pub(crate) struct View<'b, 'a> {
     pub bytecode: &'b Bytecode<'a>,
     /// Positions of the functions, in textual order.
     pub functions: Vec<u32>,
@@ -129,13 +129,29 @@ impl<'b, 'a> View<'b, 'a> {
         self.calls.get(index).map(|call| call.1)
     }
 
+    /// The functions that a custom call names beside its target.
+    pub fn called_computations(&self, operation: &Operation) -> Vec<&'b [u8]> {
+        let tables = &self.bytecode.tables;
+        let array = self.bytecode.inherent(operation, "called_computations").and_then(|id| tables.array(id));
+        array.into_iter().flatten().filter_map(|id| tables.string(self.named(id))).collect()
+    }
+
+    /// What a symbol reference names, or the attribute itself.
+    fn named(&self, id: AttributeId) -> AttributeId {
+        let entry = self.bytecode.tables.attribute(id);
+        let named = if entry.is(dialect::BUILTIN, code::builtin::FLAT_SYMBOL_REF) { entry.attributes().next() } else { None };
+        named.unwrap_or(id)
+    }
+
     /// The text of an inherent attribute that is a string or a symbol reference.
     pub fn symbol(&self, operation: &Operation, name: &str) -> Option<&'b [u8]> {
         let bytecode = self.bytecode;
-        let id: AttributeId = bytecode.inherent(operation, name)?;
-        let entry = bytecode.tables.attribute(id);
-        let named = if entry.is(dialect::BUILTIN, code::builtin::FLAT_SYMBOL_REF) { entry.attributes().next()? } else { id };
-        bytecode.tables.string(named)
+        bytecode.tables.string(self.named(bytecode.inherent(operation, name)?))
+    }
+
+    /// Whether a function can be called from outside of the module.
+    pub fn is_public(&self, function: &Operation) -> bool {
+        self.symbol(function, "sym_visibility").is_none_or(|visibility| matches!(visibility, b"" | b"public"))
     }
 
     /// A discardable attribute of an operation.

@@ -10,7 +10,7 @@ use jaxprism::callbacks::Table;
 use jaxprism::passes::{Options, find};
 use jaxprism::pieces::Pieces;
 use jaxprism::split::rewrite;
-use jaxprism::{CheckOptions, Error, ErrorKind, Exported, SplitOptions, callbacks_of, check, inspect, split};
+use jaxprism::{CheckOptions, Error, ErrorKind, Exported, SizeOptions, SplitOptions, callbacks_of, check, inspect, size, split};
 
 use super::{Random, Sample, mutate_bytes, mutate_module, on_a_large_stack, samples, shipped, with_module};
 
@@ -65,6 +65,10 @@ pub fn container(name: &str, bytes: &[u8]) {
 pub fn whole(name: &str, bytes: &[u8]) {
     let inspected = [inspect(bytes).err(), callbacks_of(bytes, &Table::default()).err(), check(bytes, &CheckOptions::default()).err()];
     inspected.iter().flatten().for_each(|error| check_error(name, error));
+    match size(bytes, &SizeOptions::default()) {
+        Ok(size) => assert_eq!(size.container + size.levels.iter().map(|level| level.bytes).sum::<u64>(), bytes.len() as u64, "{name}"),
+        Err(error) => check_error(name, &error),
+    }
     if bytes.starts_with(jaxprism::bytecode::MAGIC) {
         let through = on_a_large_stack(|| -> jaxprism::error::Result<Vec<u8>> {
             Ok(rewrite(&Bytecode::read(bytes, 0)?, &[find("redact-paths").unwrap()], &Options::default())?.0.write()?.to_vec())

@@ -1,9 +1,12 @@
 """Files in the Python package: what it is given, what it answers, and what it says to what it cannot take."""
 
+import base64
 import copy
 import dataclasses
+import hashlib
 import json
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -57,6 +60,36 @@ def test_files_are_written_all_or_none(tmp_path: Path):
     with pytest.raises(jaxprism.JaxprismError, match="it is a directory"):
         jaxprism.split(DEMO, out=tmp_path / "x.{platform}.bin")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "x.cuda.bin"]
+
+
+def test_sizes_add_up_and_are_those_of_the_command_line(tool: Tool):
+    size = jaxprism.size(DEMO)
+    assert json.loads(tool.run("size", "--json", DEMO).stdout) == size == jaxprism.size(DEMO.read_bytes())
+    assert size["bytes"] == DEMO.stat().st_size == size["container"] + sum(level["bytes"] for level in size["levels"])
+    [level] = size["levels"]
+    assert sum(level["sections"].values()) == level["bytes"]
+    largest = level["constants"]["largest"][0]
+    assert (largest["type"], largest["shape"], largest["bytes"]) == ("f32[16,16]", [16, 16], 16 * 16 * 4 + 4)
+    with pytest.raises(jaxprism.JaxprismError, match="not a JAX export"):
+        jaxprism.size(b"")
+
+
+def test_the_page_of_sizes_allows_its_own_style_and_script_alone(tool: Tool):
+    page = tool.run("size", "--html", "-", DEMO).stdout.decode()
+    hashes = {}
+    for tag in ("style", "script"):
+        [text] = re.findall(f"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        hashes[tag] = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    policy = re.search('Content-Security-Policy" content="(.*?)"', page)[1]
+    assert policy.split("; ") == [
+        "default-src 'none'",
+        f"style-src 'sha256-{hashes['style']}'",
+        f"script-src 'sha256-{hashes['script']}'",
+        "base-uri 'none'",
+        "form-action 'none'",
+    ]
+    assert "http:" not in page
+    assert "https:" not in page
 
 
 def test_policies_are_those_of_the_command_line(placeholders: bytes):

@@ -27,7 +27,10 @@ use common::{Sample, on_a_large_stack, samples};
 use jaxprism::bytecode::Bytecode;
 use jaxprism::callbacks::{Policies, Policy, Table};
 use jaxprism::ir::text::{TextOptions, write_text};
-use jaxprism::{CheckOptions, Error, ErrorKind, Exported, Source, SplitOptions, callbacks_of, check, inspect, split, strip};
+use jaxprism::size::to_html;
+use jaxprism::{
+    CheckOptions, Error, ErrorKind, Exported, SizeOptions, Source, SplitOptions, callbacks_of, check, inspect, size, split, strip,
+};
 
 const COUNT: u64 = 200_000;
 /// Inputs of one process.
@@ -82,8 +85,9 @@ static ALLOCATOR: Counting = Counting;
 
 type Verb = fn(&[u8]) -> Result<(), Error>;
 
-const VERBS: [(&str, Verb); 6] = [
+const VERBS: [(&str, Verb); 7] = [
     ("info", |bytes| inspect(bytes).map(drop)),
+    ("size", |bytes| to_html(&size(bytes, &SizeOptions::default())?, "input").map(drop)),
     ("callbacks", |bytes| callbacks_of(bytes, &Table::default()).map(drop)),
     ("print", |bytes| {
         on_a_large_stack(|| {

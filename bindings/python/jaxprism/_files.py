@@ -164,6 +164,17 @@ def info(source: Source) -> dict[str, Any]:
     return json.loads(_native.info(_arguments.source(source)))
 
 
+def size(source: Source) -> dict[str, Any]:
+    """Where the bytes of an export are: by section, constant, function, file of locations, kind of attribute, and string.
+
+    What `jaxprism size --json` prints; `docs/json.md` describes it.
+
+    Raises:
+      JaxprismError: the input is malformed.
+    """
+    return json.loads(_native.size(_arguments.source(source)))
+
+
 def check(
     source: Source, *, platforms: Iterable[str] | None = None, targets_allowed: Iterable[str] = ()
 ) -> list[dict[str, Any]]:

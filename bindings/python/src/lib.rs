@@ -15,7 +15,8 @@ use jaxprism::callbacks::{CallbackOptions, Policies, Policy, Rule, Table};
 use jaxprism::files::{Files, Names, quoted};
 use jaxprism::reader::MAX_EXPORT_BYTES;
 use jaxprism::{
-    CheckOptions, Error, ErrorKind, Exported, Locations, OptOptions, Output, Platform, SplitOptions, TargetsAllowed, VerifyOptions,
+    CheckOptions, Error, ErrorKind, Exported, Locations, OptOptions, Output, Platform, SizeOptions, SplitOptions, TargetsAllowed,
+    VerifyOptions,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -25,7 +26,7 @@ use pyo3::types::{IntoPyDict, PyBytes};
 #[pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
-    use super::{callbacks, check, command_line, info, split, split_to_files, strip, unlower, validate, verify};
+    use super::{callbacks, check, command_line, info, size, split, split_to_files, strip, unlower, validate, verify};
 
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "Python's name")]
@@ -257,6 +258,12 @@ fn verify(py: Python<'_>, original: Source, split: Source, ignore_locations: boo
 #[pyfunction]
 fn info(py: Python<'_>, source: Source) -> PyResult<String> {
     detached(py, source, |bytes| to_json(&jaxprism::inspect(bytes)?))
+}
+
+/// Where the bytes of an export are, as JSON.
+#[pyfunction]
+fn size(py: Python<'_>, source: Source) -> PyResult<String> {
+    detached(py, source, |bytes| to_json(&jaxprism::size(bytes, &SizeOptions::default())?))
 }
 
 /// The callbacks of an export, as JSON; `table` is a user's table of targets, as JSON.

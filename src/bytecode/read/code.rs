@@ -3,9 +3,9 @@
 #![allow(clippy::indexing_slicing, reason = "an index is checked against its table as it is read")]
 #![allow(clippy::expect_used, reason = "sections and frames are opened and closed in pairs")]
 
-use super::super::check;
 use super::super::tables::{AttributeId, OpNameId, Tables, TypeId};
 use super::super::tree::{Block, OpTree, Operation, Region, Span, UseOrder, ValueId};
+use super::super::{OperationLayout, check};
 use super::{mask, read_section, section};
 use crate::error::{Error, Result};
 use crate::reader::{MAX_REGION_DEPTH, Reader, check_index};
@@ -38,6 +38,8 @@ pub(super) struct CodeReader<'t, 'a> {
     tables: &'t mut Tables<'a>,
     unknown_location: AttributeId,
     tree: OpTree,
+    /// The bytes of each operation of the tree.
+    layout: Vec<OperationLayout>,
     /// The values that ids in the current isolation scope stand for, scopes one behind the other.
     visible: Vec<ValueId>,
     /// Where the current scope begins in `visible`.
@@ -72,6 +74,7 @@ impl<'t, 'a> CodeReader<'t, 'a> {
             tables,
             unknown_location,
             tree: OpTree::default(),
+            layout: Vec::new(),
             visible: Vec::new(),
             scopes: vec![0],
             frames: Vec::new(),
@@ -83,7 +86,8 @@ impl<'t, 'a> CodeReader<'t, 'a> {
         }
     }
 
-    pub(super) fn read(mut self, reader: Reader<'a>) -> Result<(OpTree, Option<String>)> {
+    /// Reads everything: the operations, the bytes of each, and the first thing about them that is not known.
+    pub(super) fn read(mut self, reader: Reader<'a>) -> Result<(OpTree, Vec<OperationLayout>, Option<String>)> {
         self.bytes = reader.remaining();
         let mut readers = vec![reader];
         let top = &mut readers[0];
@@ -108,7 +112,7 @@ impl<'t, 'a> CodeReader<'t, 'a> {
         }
         readers[0].finish("the IR section")?;
         self.resolve_orders()?;
-        Ok((self.tree, self.unreadable))
+        Ok((self.tree, self.layout, self.unreadable))
     }
 
     fn read_operation(&mut self, readers: &mut Vec<Reader<'a>>) -> Result<()> {
@@ -128,7 +132,8 @@ impl<'t, 'a> CodeReader<'t, 'a> {
             let message = format!("the attributes of operations add up to {} in an IR section of {} bytes", self.items, self.bytes);
             return Err(Error::format(message).at(start));
         }
-        let properties = if mask & mask::PROPERTIES != 0 { self.read_properties(reader, name)? } else { None };
+        let mut layout = OperationLayout::default();
+        let properties = if mask & mask::PROPERTIES != 0 { self.read_properties(reader, name, &mut layout)? } else { None };
         let mut results = Span::default();
         if mask & mask::RESULTS != 0 {
             let count = reader.count("results")?;
@@ -166,12 +171,16 @@ impl<'t, 'a> CodeReader<'t, 'a> {
         self.tree.regions.resize(regions.range().end, Region { owner: position as u32, ..Region::default() });
         let end = position as u32 + 1;
         self.tree.operations.push(Operation { name, location, attributes, properties, results, operands, successors, regions, end });
+        layout.bytes = reader.offset() - start;
+        self.layout.push(layout);
         if mask & mask::REGIONS != 0 {
             if is_isolated && self.version >= 2 {
+                let before = reader.offset();
                 let (id, body) = read_section(reader)?;
                 if id != section::IR {
                     return Err(Error::format("the section of a region is no IR section").at(start));
                 }
+                self.layout[position].bytes += body.offset() - before;
                 readers.push(body);
             }
             if is_isolated {
@@ -203,13 +212,15 @@ impl<'t, 'a> CodeReader<'t, 'a> {
     /// Reads a region's header: how many blocks, and how many values they define.
     fn open_region(&mut self, readers: &mut [Reader<'a>]) -> Result<()> {
         let reader = readers.last_mut().expect("one reader for each open section");
-        let at = reader.offset();
+        let start = reader.offset();
         let blocks = reader.count("blocks")?;
-        self.check_total(self.tree.blocks.len() + blocks, "blocks", at)?;
+        self.check_total(self.tree.blocks.len() + blocks, "blocks", start)?;
         let at = reader.offset();
         let values = if blocks == 0 { 0 } else { reader.count("values of a region")? };
+        let end = reader.offset();
         self.check_total(self.tree.value_types.len() + values, "values", at)?;
         let frame = self.frames.last_mut().expect("a region is read inside a frame");
+        self.layout[frame.operation].bytes += end - start;
         let region = &mut self.tree.regions[frame.region];
         region.blocks = Span::new(self.tree.blocks.len(), blocks);
         region.values = Span::new(self.tree.value_types.len(), values);
@@ -239,7 +250,7 @@ impl<'t, 'a> CodeReader<'t, 'a> {
         let at = reader.offset();
         let (operations, has_arguments) = reader.varint_with_flag("operations")?;
         frame.operations_left = reader.check_count(operations, "operations", at)?;
-        let position = frame.block;
+        let (owner, position) = (frame.operation, frame.block);
         frame.block += 1;
         self.close_blocks(position);
         let first = self.tree.operations.len() as u32;
@@ -260,6 +271,7 @@ impl<'t, 'a> CodeReader<'t, 'a> {
                 self.read_use_orders(reader, arguments)?;
             }
         }
+        self.layout[owner].bytes += reader.offset() - at;
         self.tree.blocks[position] = Block { arguments, locations, first, end: first };
         Ok(())
     }
@@ -338,8 +350,9 @@ impl<'t, 'a> CodeReader<'t, 'a> {
     }
 
     /// Reads the inherent attributes of an operation from its property blob.
-    fn read_properties(&mut self, reader: &mut Reader<'a>, name: OpNameId) -> Result<Option<Span>> {
+    fn read_properties(&mut self, reader: &mut Reader<'a>, name: OpNameId, layout: &mut OperationLayout) -> Result<Option<Span>> {
         let index = reader.index(self.properties.len(), "properties")?;
+        layout.properties = Some(index);
         let mut blob = self.properties[index as usize].clone();
         let start = self.tree.properties.len();
         let Some(row) = self.tables.op_row(name) else {

@@ -5,8 +5,8 @@
 use std::borrow::Cow;
 
 use super::super::tables::{AttributeId, Bytes, Code, DialectId, Entry, EntryRow, Field, Kind, Tables, TypeId, entry_row};
-use super::super::{check, code, dialect};
-use super::string;
+use super::super::{Layout, check, code, dialect};
+use super::{EntryLayout, string};
 use crate::error::{Error, Result};
 use crate::reader::{MAX_ATTRIBUTE_DEPTH, Reader, check_index};
 
@@ -14,6 +14,8 @@ use crate::reader::{MAX_ATTRIBUTE_DEPTH, Reader, check_index};
 pub(super) struct RawEntries<'a> {
     attributes: Vec<(Entry<'a>, u64)>,
     types: Vec<(Entry<'a>, u64)>,
+    /// The bytes of each attribute, then of each type, and the bytes of that size.
+    bytes: Vec<(u64, u64)>,
 }
 
 /// What an entry's fields may refer to.
@@ -38,6 +40,7 @@ impl<'a> RawEntries<'a> {
         let type_slots = read_slots(&mut offsets, &mut data, type_count, dialects)?;
         offsets.finish("the attribute and type offset section")?;
         data.finish("the attribute and type section")?;
+        let bytes = attribute_slots.iter().chain(&type_slots).map(|slot| (slot.reader.remaining() as u64, slot.size_bytes)).collect();
         let context = EntryContext { strings, attributes: attribute_count, types: type_count, resources };
         // Types first: the width of an integer attribute is that of its type.
         let mut types = Vec::with_capacity(type_count);
@@ -52,7 +55,7 @@ impl<'a> RawEntries<'a> {
             }
             attributes.push((entry, slot.reader.offset()));
         }
-        Ok(Self { attributes, types })
+        Ok(Self { attributes, types, bytes })
     }
 
     /// Names the first entry whose references are unknown.
@@ -68,7 +71,7 @@ impl<'a> RawEntries<'a> {
     }
 
     /// Moves every entry into the tables, children first, and returns where each one went. Fails on cycles and on chains that are too long.
-    pub(super) fn intern(self, tables: &mut Tables<'a>) -> Result<(Vec<AttributeId>, Vec<TypeId>)> {
+    pub(super) fn intern(self, tables: &mut Tables<'a>, layout: &mut Layout<'_>) -> Result<(Vec<AttributeId>, Vec<TypeId>)> {
         const UNSEEN: u32 = 0;
         const OPEN: u32 = u32::MAX;
         let split = self.attributes.len();
@@ -127,15 +130,24 @@ impl<'a> RawEntries<'a> {
                 target[node] = if node < split { tables.intern_attribute(entry).0 } else { tables.intern_type(entry).0 };
             }
         }
-        let types = target.split_off(split);
-        Ok((target.into_iter().map(AttributeId).collect(), types.into_iter().map(TypeId).collect()))
+        let types: Vec<_> = target.split_off(split).into_iter().map(TypeId).collect();
+        let attributes: Vec<_> = target.into_iter().map(AttributeId).collect();
+        let (attribute_bytes, type_bytes) = self.bytes.split_at(split);
+        layout.each_attribute = attributes.iter().zip(attribute_bytes).map(entry_layout).collect();
+        layout.each_type = types.iter().zip(type_bytes).map(entry_layout).collect();
+        Ok((attributes, types))
     }
+}
+
+fn entry_layout<Id: Copy>((id, (bytes, offset_bytes)): (&Id, &(u64, u64))) -> EntryLayout<Id> {
+    EntryLayout { id: *id, bytes: *bytes, offset_bytes: *offset_bytes }
 }
 
 /// Where one entry's bytes are.
 struct Slot<'a> {
     dialect: DialectId,
     is_custom: bool,
+    size_bytes: u64,
     reader: Reader<'a>,
 }
 
@@ -150,8 +162,10 @@ fn read_slots<'a>(offsets: &mut Reader<'a>, data: &mut Reader<'a>, count: usize,
             return Err(Error::format(message).at(start));
         }
         for _ in 0..group {
+            let start = offsets.offset();
             let (size, is_custom) = offsets.varint_with_flag("an entry's size")?;
-            slots.push(Slot { dialect, is_custom, reader: data.split(size, "an attribute or type")? });
+            let size_bytes = offsets.offset() - start;
+            slots.push(Slot { dialect, is_custom, size_bytes, reader: data.split(size, "an attribute or type")? });
         }
     }
     Ok(slots)
