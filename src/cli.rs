@@ -3,6 +3,7 @@
 mod callback_options;
 mod callbacks;
 mod check;
+mod diff;
 mod errors;
 mod explain;
 mod info;
@@ -37,6 +38,7 @@ Examples:
   jaxprism callbacks model.jax_exported           Python callbacks, and what each platform has for them
   jaxprism check model.jax_exported --no-callbacks
   jaxprism verify model.cuda.jax_exported --against model.jax_exported
+  jaxprism diff old.jax_exported new.jax_exported
   jaxprism print model.jax_exported               the module as MLIR text
   jaxprism opt model.jax_exported --pass strip-locations -o small.jax_exported";
 
@@ -59,6 +61,7 @@ enum Verb {
     Callbacks(callbacks::Opts),
     Check(check::Opts),
     Verify(verify::Opts),
+    Diff(diff::Opts),
     Print(print::Opts),
     Opt(opt::Opts),
     Explain(explain::Opts),
@@ -98,6 +101,7 @@ impl Cli {
             Verb::Callbacks(opts) => opts.run(),
             Verb::Check(opts) => opts.run(),
             Verb::Verify(opts) => opts.run(),
+            Verb::Diff(opts) => opts.run(),
             Verb::Print(opts) => opts.run(),
             Verb::Opt(opts) => opts.run(),
             Verb::Explain(opts) => opts.run(),

@@ -22,6 +22,7 @@ pub use callbacks::{BoundCall, CallbackCall, CallbackLevel, CallbackReport, Call
 pub use cases::{PlatformBranch, PlatformCase};
 pub use module::{Constant, Constants, Function, Mesh, Module};
 pub use signature::{Array, Signature};
+pub(crate) use signature::{disabled_check, sharding_text};
 pub use sites::{Site, SiteKind};
 pub(crate) use sites::{Texts, of_level as sites_of_level};
 
