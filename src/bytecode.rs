@@ -122,6 +122,18 @@ impl<'a> Bytecode<'a> {
         self.tables.dictionary(operation.attributes?)?.find(|(key, _)| *key == name.as_bytes()).map(|(_, value)| value)
     }
 
+    /// The attributes of an operation by name, inherent ones first.
+    pub fn attributes_of(&self, operation: &Operation) -> Vec<(&[u8], AttributeId)> {
+        let mut attributes: Vec<(&[u8], AttributeId)> = Vec::new();
+        if let (Some(span), Some(row)) = (operation.properties, self.tables.op_row(operation.name)) {
+            let values = self.tree.properties.get(span.range()).unwrap_or_default();
+            let names = row.properties.iter().map(|name| name.trim_end_matches('?').as_bytes());
+            attributes.extend(names.zip(values).filter_map(|(name, value)| Some((name, (*value)?))));
+        }
+        attributes.extend(operation.attributes.and_then(|id| self.tables.dictionary(id)).into_iter().flatten());
+        attributes
+    }
+
     /// The functions of the module.
     pub fn functions(&self) -> impl Iterator<Item = &Operation> {
         let is_function = |operation: &&Operation| {

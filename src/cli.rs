@@ -4,6 +4,7 @@ mod callback_options;
 mod callbacks;
 mod check;
 mod completions;
+mod diff;
 mod errors;
 mod explain;
 mod info;
@@ -43,6 +44,7 @@ Examples:
   jaxprism callbacks model.jax_exported           Python callbacks, and what each platform has for them
   jaxprism check model.jax_exported --no-callbacks
   jaxprism verify model.cuda.jax_exported --against model.jax_exported
+  jaxprism diff old.jax_exported new.jax_exported
   jaxprism print model.jax_exported               the module as MLIR text
   jaxprism size model.jax_exported                where its bytes are
   jaxprism opt model.jax_exported --pass strip-locations -o small.jax_exported";
@@ -66,6 +68,7 @@ enum Verb {
     Callbacks(callbacks::Opts),
     Check(check::Opts),
     Verify(verify::Opts),
+    Diff(diff::Opts),
     Print(print::Opts),
     Size(size::Opts),
     Opt(opt::Opts),
@@ -108,6 +111,7 @@ impl Cli {
             Verb::Callbacks(opts) => opts.run(),
             Verb::Check(opts) => opts.run(),
             Verb::Verify(opts) => opts.run(),
+            Verb::Diff(opts) => opts.run(),
             Verb::Print(opts) => opts.run(),
             Verb::Size(opts) => opts.run(),
             Verb::Opt(opts) => opts.run(),

@@ -50,6 +50,7 @@ pub use codes::{AvalKind, AxisType, DType, DisabledCheckKind, MemorySpace, PyTre
 pub use platform::Platform;
 pub(crate) use refuse::check_start;
 pub use sharding::{AbstractDevice, AbstractMesh, NamedSharding, PartitionSpec, PartitionSpecOneAxis, ResolvedSharding, Sharding};
+pub(crate) use tree::MAX_SHOWN_KEY;
 pub use tree::PyTree;
 
 use crate::error::{Error, Result};

@@ -23,6 +23,7 @@ pub use cases::{PlatformBranch, PlatformCase};
 pub(crate) use module::is_location;
 pub use module::{Constant, Constants, Function, Mesh, Module};
 pub use signature::{Array, Signature};
+pub(crate) use signature::{disabled_check, sharding_text};
 pub use sites::{Site, SiteKind};
 pub(crate) use sites::{Texts, of_level as sites_of_level};
 pub(crate) use types::text as type_text;

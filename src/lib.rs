@@ -13,6 +13,7 @@ pub mod callbacks;
 pub mod check;
 pub mod cli;
 pub mod container;
+pub mod diff;
 pub mod error;
 pub mod explain;
 pub mod files;
@@ -30,6 +31,7 @@ pub mod verify;
 
 pub use check::{Check, CheckOptions, TargetsAllowed, check};
 pub use container::{Exported, Platform};
+pub use diff::{Diff, DiffOptions, Ignore, diff};
 pub use error::{Error, ErrorKind};
 pub use inspect::{CallbackReport, Inspection, callbacks_of, inspect};
 pub use opt::{Opt, OptOptions, opt, unlower};

@@ -38,6 +38,7 @@ mod golden_texts {
         golden("callbacks.help", &room.run(&["callbacks", "--help"]).done());
         golden("check.help", &room.run(&["check", "--help"]).done());
         golden("verify.help", &room.run(&["verify", "--help"]).done());
+        golden("diff.help", &room.run(&["diff", "--help"]).done());
         golden("print.help", &room.run(&["print", "--help"]).done());
         golden("size.help", &room.run(&["size", "--help"]).done());
         golden("opt.help", &room.run(&["opt", "--help"]).done());
@@ -124,6 +125,32 @@ mod golden_texts {
             let run = room.run(&[&["verify", "wrong", "tpu", "--against", "linalg"], arguments].concat());
             assert_eq!((run.status, &*run.stderr), (1, ""), "{file}");
             golden(file, &String::from_utf8(run.stdout).unwrap());
+        }
+    }
+
+    #[test]
+    fn differences() {
+        let room = Room::new();
+        fs::copy(exports().join("linalg.jax-0.12.0.1.jax_exported"), room.path("linalg")).unwrap();
+        fs::copy(exports().join("single.jax-0.12.0.1.jax_exported"), room.path("single")).unwrap();
+        room.run(&["split", "-q", "linalg", "-o", "{platform}"]).done();
+        room.run(&["split", "-q", "linalg", "-p", "cpu", "--strip-locations", "-o", "stripped.{platform}"]).done();
+        for (status, arguments, file) in [
+            (1, &["linalg", "cpu"][..], "linalg.jax-0.12.0.1.diff"),
+            (1, &["cpu", "cuda"], "linalg.jax-0.12.0.1.platforms.diff"),
+            (1, &["cpu", "cuda", "--json"], "linalg.jax-0.12.0.1.platforms.diff.json"),
+            (1, &["cpu", "tpu", "--max", "2"], "linalg.jax-0.12.0.1.cut.diff"),
+            (1, &["cpu", "stripped.cpu"], "linalg.jax-0.12.0.1.locations.diff"),
+            (0, &["cpu", "stripped.cpu", "--ignore", "locations,names"], "linalg.jax-0.12.0.1.ignored.diff"),
+            (0, &["single", "single"], "single.jax-0.12.0.1.identical.diff"),
+            (1, &["single", "cpu"], "single.jax-0.12.0.1.other.diff"),
+        ] {
+            let run = room.run(&[&["diff"], arguments].concat());
+            assert_eq!((run.status, &*run.stderr), (status, ""), "{file}");
+            golden(file, &String::from_utf8(run.stdout).unwrap());
+            let quiet = room.run(&[&["diff", "-q"], arguments.split_at(2).0].concat());
+            let expected = if arguments.contains(&"--ignore") { 1 } else { status };
+            assert_eq!((quiet.status, quiet.stdout.len(), &*quiet.stderr), (expected, 0, ""), "{file}");
         }
     }
 

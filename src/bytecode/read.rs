@@ -98,6 +98,19 @@ impl<'a> Bytecode<'a> {
     }
 }
 
+impl<'a> Bytecode<'a> {
+    /// The sections of a module that [`Bytecode::read`] reads, by name, in the order of their numbers.
+    pub(crate) fn sections(bytes: &'a [u8]) -> Result<Vec<(&'static str, &'a [u8])>> {
+        let mut reader = Reader::new(bytes, 0);
+        reader.bytes(MAGIC.len() as u64, "the magic number")?;
+        let version = reader.varint("the bytecode version")?;
+        reader.c_string("the producer's name")?;
+        let sections = Sections::read(&mut reader, version)?;
+        let named = section::NAMES.iter().zip(sections.found).filter_map(|(name, body)| Some((*name, body?)));
+        named.map(|(name, mut body)| Ok((name, body.bytes(body.remaining() as u64, name)?))).collect()
+    }
+}
+
 struct Sections<'a> {
     found: [Option<Reader<'a>>; section::NAMES.len()],
     end: u64,

@@ -7,7 +7,7 @@ use super::codes::PyTreeKind;
 use crate::error::{Error, Result};
 
 /// Characters of a key that a path shows; the rest of a longer key is left out.
-const MAX_SHOWN_KEY: usize = 64;
+pub(crate) const MAX_SHOWN_KEY: usize = 64;
 
 /// A node of a JAX pytree. Every leaf is one array; [`Exported::in_avals`](super::Exported::in_avals) and its kin list them in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,18 +46,22 @@ impl<'a> PyTree<'a> {
     ///
     /// Below a custom node whose keys nobody but its own Python code knows, a path says `[<flat index 0>]`, as JAX's `keystr` does.
     pub fn leaf_paths(&self, root: &str) -> Vec<String> {
-        let mut paths = Vec::new();
+        self.nodes(root).into_iter().filter(|(_, node)| node.kind == PyTreeKind::Leaf).map(|(path, _)| path).collect()
+    }
+
+    /// Every node in order with its path, each before what is below it.
+    pub(crate) fn nodes(&self, root: &str) -> Vec<(String, &Self)> {
+        let mut nodes = Vec::new();
         let mut pending = vec![(self, root.to_owned())];
         while let Some((node, path)) = pending.pop() {
-            if node.kind == PyTreeKind::Leaf {
-                paths.push(path);
-                continue;
+            if node.kind != PyTreeKind::Leaf {
+                let fields = node.custom_fields();
+                let children = node.children().iter().enumerate();
+                pending.extend(children.rev().map(|(index, child)| (child, format!("{path}{}", node.step(index, fields.as_deref())))));
             }
-            let fields = node.custom_fields();
-            let children = node.children().iter().enumerate();
-            pending.extend(children.rev().map(|(index, child)| (child, format!("{path}{}", node.step(index, fields.as_deref())))));
+            nodes.push((path, node));
         }
-        paths
+        nodes
     }
 
     /// Checks that a dict has a key for every child; JAX's reader asserts the same.

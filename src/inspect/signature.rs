@@ -108,7 +108,7 @@ fn arrays(exported: &Exported<'_>, paths: Vec<String>, avals: &[&Aval<'_>], shar
     avals.iter().map(array).collect()
 }
 
-fn sharding_text(exported: &Exported<'_>, sharding: &ResolvedSharding<'_, '_>) -> (Option<String>, Option<String>) {
+pub(crate) fn sharding_text(exported: &Exported<'_>, sharding: &ResolvedSharding<'_, '_>) -> (Option<String>, Option<String>) {
     match sharding {
         ResolvedSharding::Unspecified => (None, None),
         ResolvedSharding::Hlo(proto) => (Some(hlo_sharding::text(proto)), None),
@@ -125,7 +125,7 @@ fn effects(effects: Option<&[Effect<'_>]>) -> Vec<String> {
     effects.unwrap_or_default().iter().map(name).collect()
 }
 
-fn disabled_check(check: &DisabledCheck<'_>) -> String {
+pub(crate) fn disabled_check(check: &DisabledCheck<'_>) -> String {
     match (check.kind, &check.custom_call_target) {
         (DisabledCheckKind::CustomCall, Some(target)) => format!("custom call `{target}`"),
         (kind, _) => kind.to_string(),

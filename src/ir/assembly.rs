@@ -17,5 +17,6 @@ mod syntax;
 mod write;
 
 pub use read::{read_attribute, read_type};
+pub(crate) use write::Elements;
 pub use write::{Constants, Form, Rename, Writer};
 pub(super) use write::{identifier, quote};

@@ -11,6 +11,7 @@
 )]
 
 mod canonical;
+mod lines;
 mod locations;
 
 use std::fmt::Write as _;
@@ -23,6 +24,7 @@ use crate::bytecode::{
 };
 use crate::error::{Error, Result};
 use canonical::Names;
+pub(crate) use lines::{FEW, Lines, Spelling};
 use locations::Locations;
 pub(super) use locations::NAMELESS;
 
@@ -87,6 +89,7 @@ pub fn write_text(bytecode: &Bytecode<'_>, options: &TextOptions, out: &mut dyn 
         values: vec![Name::Unknown; bytecode.tree.value_types.len()],
         locations: Locations::default(),
         numbers: Numbers::default(),
+        is_shallow: false,
         text: String::new(),
         out,
     };
@@ -154,6 +157,8 @@ struct Printer<'p, 'a> {
     values: Vec<Name>,
     locations: Locations,
     numbers: Numbers,
+    /// What stands in regions is left out.
+    is_shallow: bool,
     text: String,
     out: &'p mut dyn Write,
 }
@@ -525,6 +530,10 @@ impl<'p, 'a> Printer<'p, 'a> {
         if regions.is_empty() {
             return Ok(());
         }
+        if self.is_shallow {
+            self.text.push_str(" ({…})");
+            return Ok(());
+        }
         let is_function = self.bytecode.op_name(operation) == "vhlo.func_v1";
         let is_in_one_region = !is_function && (place.is_in_one_region || regions.len() == 1);
         let inner = Place { indent: place.indent + 1, is_in_function: is_function, is_in_one_region };
@@ -683,14 +692,7 @@ impl<'p, 'a> Printer<'p, 'a> {
 
     /// All attributes of an operation by name, sorted.
     fn items(&self, operation: &Operation) -> Vec<(&'p [u8], AttributeId)> {
-        let bytecode = self.bytecode;
-        let mut items: Vec<(&[u8], AttributeId)> = Vec::new();
-        if let (Some(span), Some(row)) = (operation.properties, bytecode.tables.op_row(operation.name)) {
-            let values = &bytecode.tree.properties[span.range()];
-            let names = row.properties.iter().map(|name| name.trim_end_matches('?').as_bytes());
-            items.extend(names.zip(values).filter_map(|(name, value)| Some((name, (*value)?))));
-        }
-        items.extend(operation.attributes.and_then(|id| bytecode.tables.dictionary(id)).into_iter().flatten());
+        let mut items = self.bytecode.attributes_of(operation);
         items.sort();
         items
     }

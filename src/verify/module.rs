@@ -369,15 +369,7 @@ impl<'b, 'a> Module<'b, 'a> {
 
     /// The attributes of an operation, inherent ones and others, by name. Those of a callback that was lowered are as they were before.
     pub(super) fn attributes(&self, operation: &Operation) -> Vec<(&'b [u8], AttributeId)> {
-        let bytecode = self.bytecode;
-        let mut attributes: Vec<(&'b [u8], AttributeId)> = Vec::new();
-        if let Some(span) = operation.properties {
-            let names = bytecode.tables.op_row(operation.name).map_or(&[][..], |row| row.properties);
-            let values = &bytecode.tree.properties[span.range()];
-            let named = names.iter().map(|name| name.trim_end_matches('?').as_bytes()).zip(values);
-            attributes.extend(named.filter_map(|(name, value)| Some((name, (*value)?))));
-        }
-        attributes.extend(operation.attributes.and_then(|id| bytecode.tables.dictionary(id)).into_iter().flatten());
+        let mut attributes = self.bytecode.attributes_of(operation);
         if self.kind(operation) == Kind::CustomCall
             && let Some(lowered) = attributes.iter().position(|item| item.0 == LOWERED_ATTRIBUTE.as_bytes())
         {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::indexing_slicing, reason = "positions are those of a list that was made here, or were just looked for in it")]
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use super::number::{ARRAY_ELEMENTS, Element, write_float};
@@ -362,7 +363,7 @@ impl<'t, 'a> Writer<'t, 'a> {
         let is_friendly = self.is_friendly();
         out.push_str(if is_friendly { "dense<" } else { "#vhlo.tensor_v1<dense<" });
         if let Field::Blob(bytes) = data {
-            let elements = Elements { shape: &shape, element, is_complex, bytes: &bytes.0 };
+            let elements = Elements { shape: Cow::Borrowed(&shape[..]), element, is_complex, bytes: &bytes.0 };
             match self.constants {
                 Constants::UpTo(limit) if elements.stored() > limit as u64 => out.push_str("elided"),
                 Constants::Hashed(limit) if elements.stored() > limit as u64 => {
@@ -384,6 +385,17 @@ impl<'t, 'a> Writer<'t, 'a> {
             out.push('>');
         }
         Ok(Ok(()))
+    }
+
+    /// The elements of a constant, where they are numbers.
+    pub(crate) fn elements(&self, id: AttributeId) -> Option<Elements<'t>> {
+        let entry = self.tables.attribute(id);
+        let [Field::Type(of), Field::Blob(bytes)] = &entry.fields[..] else { return None };
+        let (shape, element) = self.tables.tensor(*of).filter(|_| entry.is(dialect::VHLO, code::vhlo::TENSOR))?;
+        let complex = self.tables.r#type(element);
+        let is_complex = complex.is(dialect::VHLO, code::vhlo::COMPLEX_TYPE);
+        let (_, element) = self.element(if is_complex { complex.types().next()? } else { element })?;
+        Some(Elements { shape: shape.into(), element, is_complex, bytes: &bytes.0 })
     }
 
     /// Shardy's attributes as Shardy spells them. `None`: not as Shardy makes them.
@@ -829,15 +841,64 @@ impl<'t, 'a> Writer<'t, 'a> {
 }
 
 /// The elements of a constant.
-struct Elements<'e> {
-    shape: &'e [i64],
+pub(crate) struct Elements<'e> {
+    shape: Cow<'e, [i64]>,
     element: Element,
     is_complex: bool,
     bytes: &'e [u8],
 }
 
 impl Elements<'_> {
-    fn count(&self) -> u64 {
+    /// Where two constants of one type differ: at how many elements, and at which position first, with both elements there. `None`: they are not stored as
+    /// their type says.
+    pub(crate) fn difference(&self, other: &Self) -> Option<(u64, Vec<u64>, String, String)> {
+        let count = self.count();
+        let (mut differing, mut first) = (0, None);
+        // Of two values that stand for all elements, one comparison says it all.
+        let compared = if self.is_splat() && other.is_splat() { count.min(1) } else { count };
+        for index in 0..compared {
+            if self.bits(index)? != other.bits(index)? {
+                differing += 1;
+                first = first.or(Some(index));
+            }
+        }
+        let first = first?;
+        let mut texts = [String::new(), String::new()];
+        for (text, elements) in texts.iter_mut().zip([self, other]) {
+            elements.one(text, if elements.is_splat() { 0 } else { usize::try_from(first).ok()? })?;
+        }
+        let [one, another] = texts;
+        Some((if compared < count { count } else { differing }, self.position(first), one, another))
+    }
+
+    /// Whether one element stands for all.
+    fn is_splat(&self) -> bool {
+        self.bytes.len() == self.size() && (self.element != Element::Bool || self.count() <= 1 || matches!(self.bytes, [0 | 255]))
+    }
+
+    /// An element as it is stored.
+    fn bits(&self, index: u64) -> Option<&[u8]> {
+        let index = if self.is_splat() { 0 } else { usize::try_from(index).ok()? };
+        if self.element == Element::Bool {
+            const BITS: [&[u8]; 2] = [&[0], &[1]];
+            return BITS.get(usize::from(self.bytes.get(index / 8)? >> (index % 8) & 1)).copied();
+        }
+        self.bytes.get(index.checked_mul(self.size())?..(index + 1).checked_mul(self.size())?)
+    }
+
+    /// The index in each dimension of an element.
+    fn position(&self, mut index: u64) -> Vec<u64> {
+        let mut position: Vec<u64> = Vec::new();
+        for dimension in self.shape.iter().rev() {
+            let size = u64::try_from(*dimension).unwrap_or(0).max(1);
+            position.push(index % size);
+            index /= size;
+        }
+        position.reverse();
+        position
+    }
+
+    pub(crate) fn count(&self) -> u64 {
         self.shape.iter().map(|dimension| u64::try_from(*dimension).unwrap_or(0)).product()
     }
 
@@ -870,7 +931,7 @@ impl Elements<'_> {
         let stored = if is_splat { 1 } else { count };
         let is_uniform = !is_splat && self.bytes.chunks(self.size()).all(|chunk| *chunk == self.bytes[..self.size()]);
         if stored <= MOST_NUMBERS && self.shape.len() <= MOST_DIMENSIONS && !is_uniform {
-            let written = if is_splat { self.one(out, 0) } else { self.nested(out, self.shape, &mut 0) };
+            let written = if is_splat { self.one(out, 0) } else { self.nested(out, &self.shape, &mut 0) };
             if written.is_some() {
                 return true;
             }
@@ -890,7 +951,7 @@ impl Elements<'_> {
             hexadecimal(out, self.bytes);
             return true;
         }
-        self.nested(out, self.shape, &mut 0).is_some()
+        self.nested(out, &self.shape, &mut 0).is_some()
     }
 
     fn nested(&self, out: &mut String, shape: &[i64], next: &mut usize) -> Option<()> {
