@@ -3,6 +3,7 @@
 mod callback_options;
 mod callbacks;
 mod check;
+mod emit;
 mod errors;
 mod explain;
 mod info;
@@ -10,6 +11,7 @@ mod io;
 mod map;
 mod opt;
 mod print;
+mod retarget;
 mod split;
 mod strip;
 mod table;
@@ -37,6 +39,7 @@ Examples:
   jaxprism callbacks model.jax_exported           Python callbacks, and what each platform has for them
   jaxprism check model.jax_exported --no-callbacks
   jaxprism verify model.cuda.jax_exported --against model.jax_exported
+  jaxprism retarget model.jax_exported --platforms rocm -o model.rocm.jax_exported
   jaxprism print model.jax_exported               the module as MLIR text
   jaxprism opt model.jax_exported --pass strip-locations -o small.jax_exported";
 
@@ -55,6 +58,7 @@ struct Cli {
 enum Verb {
     Split(split::Opts),
     Strip(strip::Opts),
+    Retarget(retarget::Opts),
     Info(info::Opts),
     Callbacks(callbacks::Opts),
     Check(check::Opts),
@@ -94,6 +98,7 @@ impl Cli {
         match &self.verb {
             Verb::Split(opts) => opts.run(),
             Verb::Strip(opts) => opts.run(),
+            Verb::Retarget(opts) => opts.run(),
             Verb::Info(opts) => opts.run(),
             Verb::Callbacks(opts) => opts.run(),
             Verb::Check(opts) => opts.run(),

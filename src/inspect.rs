@@ -3,6 +3,7 @@
 //! Everything here is plain data that serializes; `docs/json.md` describes the JSON. Modules that [`split`](crate::split()) must refuse, because
 //! they hold something unknown, can still be looked at.
 
+mod bindings;
 mod branches;
 mod callbacks;
 mod cases;
@@ -18,12 +19,15 @@ mod walk;
 
 use serde::Serialize;
 
+pub use bindings::{Binding, BindingKind};
+pub(crate) use bindings::{Question, cases_of_level, of_level as bindings_of_level};
 pub use callbacks::{BoundCall, CallbackCall, CallbackLevel, CallbackReport, CallbackSlot, PlatformLowering, callbacks_of};
 pub use cases::{PlatformBranch, PlatformCase};
 pub use module::{Constant, Constants, Function, Mesh, Module};
 pub use signature::{Array, Signature};
 pub use sites::{Site, SiteKind};
 pub(crate) use sites::{Texts, of_level as sites_of_level};
+pub(crate) use view::targets_of;
 
 use crate::bytecode::{Bytecode, MAGIC};
 use crate::container::Exported;

@@ -9,8 +9,9 @@ use indexmap::{IndexMap, IndexSet};
 use serde::Serialize;
 
 use crate::bytecode::Bytecode;
-use crate::callbacks::{CallbackOptions, Manifest, ManifestLevel, ManifestOutput, Policies, Table};
+use crate::callbacks::{CallbackOptions, Manifest, ManifestLevel, ManifestOutput, Policies, Policy, Table};
 use crate::container::{Exported, Platform};
+use crate::emit::OutputOptions;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ir::{Program, Session, export, import, verify};
 use crate::passes::{self, Changes, Observer, Options, Pass, PassRun, run_pipeline};
@@ -31,6 +32,38 @@ pub struct SplitOptions {
     pub locations: Locations,
     /// What becomes of callbacks: by default they are lowered for the platform.
     pub callbacks: CallbackOptions,
+    /// What the outputs are to be besides.
+    pub output: OutputOptions,
+}
+
+/// What [`strip`] is asked for.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct StripOptions {
+    /// What becomes of callbacks: by default they are stripped.
+    pub policies: Policies,
+    /// What the output is to be besides.
+    pub output: OutputOptions,
+}
+
+impl Default for StripOptions {
+    fn default() -> Self {
+        Self { policies: Policies::default().otherwise(Policy::Strip), output: OutputOptions::default() }
+    }
+}
+
+impl StripOptions {
+    /// Asks for this to become of callbacks.
+    pub fn policies(mut self, policies: Policies) -> Self {
+        self.policies = policies;
+        self
+    }
+
+    /// Asks for this of the output.
+    pub fn output(mut self, output: OutputOptions) -> Self {
+        self.output = output;
+        self
+    }
 }
 
 /// What becomes of the places in the user's files that a module remembers for messages and profiles.
@@ -73,6 +106,12 @@ impl SplitOptions {
     /// Asks for this to become of source locations, at every level, in exports for one platform too.
     pub fn locations(mut self, locations: Locations) -> Self {
         self.locations = locations;
+        self
+    }
+
+    /// Asks for this of each output.
+    pub fn output(mut self, output: OutputOptions) -> Self {
+        self.output = output;
         self
     }
 }
@@ -204,7 +243,7 @@ pub struct LevelReport {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn split<'a>(input: &'a [u8], options: &SplitOptions) -> Result<Split<'a>> {
-    let exported = Exported::read(input)?;
+    let exported = options.output.levels(Exported::read(input)?);
     let chosen = choose_platforms(&exported, options)?;
     let levels: Vec<_> =
         exported.levels().enumerate().map(|(level, exported)| Level::read(level, exported, input)).collect::<Result<_>>()?;
@@ -236,8 +275,9 @@ pub fn split<'a>(input: &'a [u8], options: &SplitOptions) -> Result<Split<'a>> {
 /// # Errors
 /// - [`ErrorKind::Format`], [`ErrorKind::Unsupported`]: as for [`split`].
 /// - [`ErrorKind::Refused`]: a callback whose results are used is to be stripped, a policy that needs a platform, or a rule that matches nothing.
-pub fn strip<'a>(input: &'a [u8], policies: &Policies) -> Result<Stripped<'a>> {
-    let exported = Exported::read(input)?;
+pub fn strip<'a>(input: &'a [u8], options: &StripOptions) -> Result<Stripped<'a>> {
+    let exported = options.output.levels(Exported::read(input)?);
+    let policies = &options.policies;
     let levels: Vec<_> =
         exported.levels().enumerate().map(|(level, exported)| Level::read(level, exported, input)).collect::<Result<_>>()?;
     let callbacks = CallbackOptions::new(policies.clone(), Table::default());

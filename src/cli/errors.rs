@@ -67,6 +67,12 @@ pub fn report(error: &Error) -> ExitCode {
     exit_status(error.kind())
 }
 
+/// Tells an error with a table of what is in the way.
+pub fn refuse(error: &Error, table: &str) -> ExitCode {
+    let _ = write!(io::stderr(), "{}\n{}", headline(error), visible_lines(table));
+    exit_status(error.kind())
+}
+
 /// Says something beside an error.
 pub fn note(text: &str) {
     let _ = writeln!(io::stderr(), "note: {}", visible_lines(text));

@@ -1,6 +1,7 @@
 //! `jaxprism split`: one export in, one per platform out.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -13,6 +14,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::callback_options::{CallbackOpts, parse};
+use super::emit::EmitOpts;
 use super::io::{self, Input, is_dash};
 use super::table::{Table, number};
 use super::{errors, refuse_arguments};
@@ -55,6 +57,9 @@ pub struct Opts {
     /// Take the directories from the file names in source locations; lines and scopes stay
     #[arg(long)]
     redact_paths: bool,
+
+    #[command(flatten)]
+    emit: EmitOpts,
 
     #[command(flatten)]
     callbacks: CallbackOpts,
@@ -104,13 +109,13 @@ impl Opts {
         if is_to_stdout && is_report_to_stdout {
             refuse_arguments("the output and the report cannot both go to standard output");
         }
-        if is_to_stdout && std::io::stdout().is_terminal() {
-            refuse_arguments("an export is binary and would garble the terminal; redirect standard output, or name a file");
+        if is_to_stdout {
+            self.emit.check_terminal();
         }
         let input = Input::read(self.input.as_deref())?;
         let failed = |error: Error| error.context(format!("cannot split {}", input.name()));
         let options = SplitOptions::default().platforms(self.platforms.iter().cloned()).locations(self.locations());
-        let options = options.callbacks(self.callbacks.options()?);
+        let options = options.callbacks(self.callbacks.options()?).output(self.emit.options());
         let split = crate::split(&input, &options).map_err(failed)?;
         if let [platform] = &split.report.platforms[..] {
             errors::note(&format!("{} was exported for one platform (`{platform}`)", input.name()));
@@ -119,8 +124,8 @@ impl Opts {
         let report = || io::to_json(&report(&input, &split, &paths));
         let manifest = self.manifest(&split)?;
         let mut files = self.prepare(&input, &paths)?;
-        let outputs: Vec<_> = split.outputs.values().take(paths.len()).collect();
-        files.write_outputs(&outputs, input.origin())?;
+        let contents = split.outputs.values().take(paths.len()).map(|output| self.emit.of(output)).collect::<Result<Vec<_>>>()?;
+        files.write_pieces(&contents.iter().map(Deref::deref).collect::<Vec<_>>(), input.origin())?;
         let file_of_report = self.report.as_deref().filter(|_| !is_report_to_stdout);
         if file_of_report.is_some_and(|path| !is_special(path)) {
             let text = report()?;
@@ -171,7 +176,10 @@ impl Opts {
     }
 
     fn paths(&self, input: &Input, split: &Split<'_>) -> Result<Vec<PathBuf>> {
-        let names = Names::new(self.output.as_deref(), input.path())?;
+        let mut names = Names::new(self.output.as_deref(), input.path())?;
+        if let Some(extension) = self.emit.extension() {
+            names = names.extension(extension);
+        }
         split.outputs.keys().map(|platform| names.path(platform)).collect()
     }
 
@@ -194,7 +202,7 @@ impl Opts {
             let error = Error::refused(format!("standard output takes one export, but there is one for each of {list}"));
             return Err(error.with_hint("choose one with `-p`"));
         };
-        io::write_stdout(|stdout| output.write_to(stdout))
+        self.emit.write_stdout(output)
     }
 }
 

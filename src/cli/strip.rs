@@ -1,17 +1,17 @@
 //! `jaxprism strip`: an export without its callbacks.
 
-use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::StripOptions;
 use crate::callbacks::{Policies, Policy, Rule};
 use crate::error::{Error, Result};
-use crate::files::Files;
 use clap::Args;
 
 use super::callback_options::parse;
-use super::io::{self, Input, is_dash};
-use super::{errors, refuse_arguments};
+use super::emit::EmitOpts;
+use super::errors;
+use super::io::{Input, is_dash};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -39,6 +39,9 @@ pub struct Opts {
     #[arg(long = "callback", value_name = "NAME=POLICY", value_parser = parse::<Rule>)]
     rules: Vec<Rule>,
 
+    #[command(flatten)]
+    emit: EmitOpts,
+
     /// Replace a file that exists; never the input
     #[arg(long)]
     force: bool,
@@ -47,29 +50,20 @@ pub struct Opts {
 impl Opts {
     /// Reads, strips, writes.
     pub fn run(&self) -> Result<ExitCode> {
-        let is_to_stdout = is_dash(&self.output);
-        if is_to_stdout && std::io::stdout().is_terminal() {
-            refuse_arguments("an export is binary and would garble the terminal; redirect standard output, or name a file");
+        if is_dash(&self.output) {
+            self.emit.check_terminal();
         }
         let input = Input::read(self.input.as_deref())?;
         let failed = |error: Error| error.context(format!("cannot strip {}", input.name()));
         let policies = Policies::default().otherwise(Policy::Strip).rules(self.rules.iter().cloned());
-        let stripped = crate::strip(&input, &policies).map_err(failed)?;
+        let options = StripOptions::default().policies(policies).output(self.emit.options());
+        let stripped = crate::strip(&input, &options).map_err(failed)?;
         if stripped.levels.iter().all(|level| level.callbacks.is_empty()) {
             errors::note(&format!("{} has no callbacks that can be stripped", input.name()));
         }
         for callback in stripped.levels.iter().flat_map(|level| &level.callbacks).filter(|callback| callback.replaces_results) {
             errors::note(&format!("the results of {} callback `{}` are replaced (`{}`)", callback.kind, callback.name, callback.policy));
         }
-        if is_to_stdout {
-            let is_whole = io::write_stdout(|stdout| stripped.output.write_to(stdout))?;
-            return Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(2) });
-        }
-        let mut files = Files::default();
-        files.add(&self.output, self.force, Some(input.path().unwrap_or(Path::new("/dev/stdin"))))?;
-        files.write_outputs(&[&stripped.output], input.origin())?;
-        io::check_input()?;
-        files.commit()?;
-        Ok(ExitCode::SUCCESS)
+        self.emit.write(&stripped.output, &self.output, self.force, &input, || Ok(()))
     }
 }
