@@ -1,14 +1,18 @@
-//! What can be asked of every output, whichever verb makes it: fewer levels, and which part of it is written.
+//! What can be asked of every output, whichever verb makes it: fewer levels, no shardings, and which part of it is written.
 
 use std::borrow::Cow;
 
 use crate::bytecode::Bytecode;
-use crate::container::Exported;
+use crate::container::{Exported, Sharding, ShardingKind};
 use crate::error::Result;
 use crate::ir::assembly::Constants;
 use crate::ir::text::{TextOptions, write_text};
+use crate::passes::{self, Pass};
 use crate::pieces::Pieces;
 use crate::split::Output;
+
+/// The pass that takes shardings out.
+pub(crate) const STRIP_SDY: &str = "strip-sdy";
 
 /// What an output is to be besides what its verb makes of it.
 #[derive(Debug, Clone, Default)]
@@ -16,6 +20,8 @@ use crate::split::Output;
 pub struct OutputOptions {
     /// The vector-Jacobian products are left out, as if the export had been made with `vjp_order=0`.
     pub no_vjp: bool,
+    /// Shardings are taken out, so that the export is one for a single device: what the pass `strip-sdy` does, or refuses.
+    pub strip_sdy: bool,
 }
 
 impl OutputOptions {
@@ -25,6 +31,24 @@ impl OutputOptions {
         self
     }
 
+    /// Takes the shardings out.
+    pub fn strip_sdy(mut self, strip_sdy: bool) -> Self {
+        self.strip_sdy = strip_sdy;
+        self
+    }
+
+    /// The pass that does what is asked for in a module.
+    pub(crate) fn pass(&self) -> Option<&'static Pass> {
+        passes::find(STRIP_SDY).filter(|_| self.strip_sdy)
+    }
+
+    /// Says in the container what the pass did.
+    pub(crate) fn update(&self, exported: &mut Exported<'_>) {
+        if self.strip_sdy {
+            drop_shardings(exported);
+        }
+    }
+
     /// The export with the levels that are wanted.
     pub(crate) fn levels<'a>(&self, mut exported: Exported<'a>) -> Exported<'a> {
         if self.no_vjp {
@@ -32,6 +56,22 @@ impl OutputOptions {
         }
         exported
     }
+}
+
+/// Makes one level of an export one for a single device, where the compiler decides all shardings.
+pub(crate) fn drop_shardings(exported: &mut Exported<'_>) {
+    let unspecified = Sharding { kind: ShardingKind::Unspecified, hlo_sharding_proto: None, named_sharding: None };
+    for shardings in [&mut exported.in_shardings, &mut exported.out_shardings].into_iter().flatten() {
+        shardings.fill(unspecified.clone());
+    }
+    for indexes in [&mut exported.in_shardings_idxs, &mut exported.out_shardings_idxs].into_iter().flatten() {
+        indexes.fill(0);
+    }
+    exported.unique_named_shardings.iter_mut().for_each(Vec::clear);
+    exported.unique_abstract_meshes.iter_mut().for_each(Vec::clear);
+    // Each version of the schema has its own field, and a reader takes the one that is not 0.
+    exported.nr_devices_short = exported.nr_devices_short.min(1);
+    exported.nr_devices = exported.nr_devices.min(1);
 }
 
 /// What is written of an output.

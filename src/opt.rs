@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use crate::bytecode::Bytecode;
 use crate::callbacks::CallbackOptions;
 use crate::container::{Exported, Platform};
-use crate::emit::OutputOptions;
+use crate::emit::{OutputOptions, STRIP_SDY, drop_shardings};
 use crate::error::{Error, Result};
 use crate::ir::export;
 use crate::ir::text::{TextOptions, check_complete, write_text};
@@ -215,6 +215,7 @@ impl<'a> Opt<'a> {
         if self.modules.len() != exported.levels().count() {
             return Err(Error::refused("an export needs all its modules, and `--level` chose one"));
         }
+        let is_stripped = self.modules.iter().flat_map(|module| &module.runs).any(|run| run.name == STRIP_SDY);
         if self.modules.iter().flat_map(|module| &module.runs).any(|run| run.changes.tokens_dropped > 0) {
             let error = Error::refused("`drop-tokens` changed what the module takes, and the export would say otherwise");
             return Err(
@@ -228,6 +229,9 @@ impl<'a> Opt<'a> {
             let module = modules.next().ok_or_else(|| Error::bug("a level without a module"))?;
             if self.is_resolved {
                 exported.uses_global_constants &= module.bytecode.is_polymorphic();
+            }
+            if is_stripped {
+                drop_shardings(exported);
             }
             exported.module = module.write()?;
             Ok(())

@@ -137,6 +137,7 @@ pub fn retarget<'a>(input: &'a [u8], options: &RetargetOptions) -> Result<Retarg
         let module = modules.next().ok_or_else(|| Error::bug("a level without a module"))?;
         exported.platforms.clone_from(&options.platforms);
         exported.uses_global_constants = module.uses_global_constants;
+        options.output.update(exported);
         exported.module = module.bytes;
         Ok(())
     })?;
@@ -177,7 +178,7 @@ fn level<'a>(number: usize, exported: &Exported<'a>, input: &'a [u8], options: &
     let question = Question { added: &added, is_allowed: &is_allowed };
     let mut texts = Texts::new();
     let mut bindings = bindings_of_level(number, &bytecode, question, &mut texts)?;
-    if from == to {
+    if from == to && options.output.pass().is_none() {
         let module = Module { bytes: exported.module.clone(), uses_global_constants: exported.uses_global_constants };
         return Ok(Level { bindings, mapped: IndexMap::new(), module: Some(module) });
     }
@@ -186,7 +187,7 @@ fn level<'a>(number: usize, exported: &Exported<'a>, input: &'a [u8], options: &
         bindings.extend(cases_of_level(number, &bytecode, from, &mut texts)?);
     }
     let module = match neutral.filter(|_| bindings.is_empty()) {
-        Some(module) => Some(rewrite_level(module, exported, &mapped, to)?),
+        Some(module) => Some(rewrite_level(module, exported, &mapped, options)?),
         None => None,
     };
     Ok(Level { bindings, mapped, module })
@@ -218,23 +219,25 @@ fn neutral<'b, 'a>(bytecode: &'b Bytecode<'a>, platforms: &[Platform]) -> Result
     Ok(first.map(|(_, resolved)| Cow::Owned(resolved)))
 }
 
-/// A module that had its platform index taken, with other targets, and with an index again where there are several platforms.
+/// A module that had its platform index taken, with other targets, without shardings where that is asked for, and with an index again where there are
+/// several platforms.
 fn rewrite_level<'a>(
     module: Cow<'_, Bytecode<'a>>,
     exported: &Exported<'a>,
     mapped: &IndexMap<String, String>,
-    to: &[Platform],
+    options: &RetargetOptions,
 ) -> Result<Module<'a>> {
-    let had_index = exported.platforms.len() > 1;
-    let work: Vec<_> = [(!mapped.is_empty(), &passes::MAP_TARGETS), (to.len() > 1, &passes::ADD_PLATFORM_INDEX)]
-        .into_iter()
-        .filter_map(|(is_needed, pass)| is_needed.then_some(pass))
-        .collect();
-    let uses_global_constants = to.len() > 1 || (exported.uses_global_constants && (!had_index || module.is_polymorphic()));
+    let (had_index, has_index) = (exported.platforms.len() > 1, options.platforms.len() > 1);
+    let mut work = Vec::new();
+    work.extend((!mapped.is_empty()).then_some(&passes::MAP_TARGETS));
+    work.extend(options.output.pass());
+    work.extend(has_index.then_some(&passes::ADD_PLATFORM_INDEX));
+    let uses_global_constants = has_index || (exported.uses_global_constants && (!had_index || module.is_polymorphic()));
+    let platform = options.platforms.first().cloned();
     let bytes = match (&work[..], had_index) {
         ([], false) => exported.module.clone(),
         ([], true) => module.write()?,
-        (work, _) => rewrite(&module, work, &Options { platform: to.first().cloned(), ..Options::default() })?.0.write()?,
+        (work, _) => rewrite(&module, work, &Options { platform, ..Options::default() })?.0.write()?,
     };
     Ok(Module { bytes, uses_global_constants })
 }

@@ -249,8 +249,8 @@ pub fn split<'a>(input: &'a [u8], options: &SplitOptions) -> Result<Split<'a>> {
         exported.levels().enumerate().map(|(level, exported)| Level::read(level, exported, input)).collect::<Result<_>>()?;
     check_rules(&levels, &exported.platforms, &options.callbacks, true)?;
     let outputs = in_parallel(chosen, |platform| {
-        let (platforms, locations, callbacks) = (&exported.platforms, options.locations, &options.callbacks);
-        let output = rewrite_one(&exported, &levels, &Target { platform: Some(&platform), platforms, locations, callbacks });
+        let (platforms, locations, callbacks, output) = (&exported.platforms, options.locations, &options.callbacks, &options.output);
+        let output = rewrite_one(&exported, &levels, &Target { platform: Some(&platform), platforms, locations, callbacks, output });
         (platform.clone(), output.map_err(|error| error.context(format!("cannot split for `{platform}`"))))
     })?;
     let mut report = Report {
@@ -283,7 +283,8 @@ pub fn strip<'a>(input: &'a [u8], options: &StripOptions) -> Result<Stripped<'a>
     let callbacks = CallbackOptions::new(policies.clone(), Table::default());
     callbacks::check_for_strip(policies)?;
     check_rules(&levels, &exported.platforms, &callbacks, false)?;
-    let target = Target { platform: None, platforms: &exported.platforms, locations: Locations::Kept, callbacks: &callbacks };
+    let (platforms, output) = (&exported.platforms, &options.output);
+    let target = Target { platform: None, platforms, locations: Locations::Kept, callbacks: &callbacks, output };
     // On a thread of its own, whose stack is deep enough.
     let rewritten = in_parallel(vec![()], |()| rewrite_one(&exported, &levels, &target))?.pop();
     let (output, levels, _) = rewritten.ok_or_else(|| Error::bug("nothing was rewritten"))??;
@@ -342,6 +343,7 @@ struct Target<'o> {
     platforms: &'o [Platform],
     locations: Locations,
     callbacks: &'o CallbackOptions,
+    output: &'o OutputOptions,
 }
 
 /// Rewrites every level and puts the export together.
@@ -357,6 +359,9 @@ fn rewrite_one<'a>(
         let mut module = rewrite_level(level, exported, target).map_err(context("cannot rewrite the module"))?;
         let location_bytes_saved = target.locations.pass().map(|pass| module.rewrite_locations(pass)).transpose();
         let location_bytes_saved = location_bytes_saved.map_err(context("cannot rewrite the locations"))?;
+        if let Some(pass) = target.output.pass() {
+            module.run(pass).map_err(context("cannot rewrite the module"))?;
+        }
         reports.push(LevelReport {
             level: level.level,
             operations_before: level.bytecode.tree.operations.len(),
@@ -382,6 +387,7 @@ fn rewrite_one<'a>(
             module.plan.update(exported);
             callbacks::drop_check(exported, &module.bytecode);
         }
+        target.output.update(exported);
         exported.module = module.bytes;
         manifest.push(module.plan.manifest(number));
         Ok(())
@@ -449,15 +455,20 @@ fn rewrite_level<'l, 'a>(level: &'l Level<'a>, exported: &Exported<'a>, target: 
 impl Rewritten<'_, '_> {
     /// Runs a pass over the locations. Returns how many bytes that saves, beside the same module in the same encoding.
     fn rewrite_locations(&mut self, pass: &'static Pass) -> Result<i64> {
+        let before = self.bytecode.write()?.len();
+        Ok(if self.run(pass)? { before as i64 - self.bytes.len() as i64 } else { 0 })
+    }
+
+    /// Runs a pass. Returns whether it changed anything.
+    fn run(&mut self, pass: &'static Pass) -> Result<bool> {
         let (bytecode, changes) = rewrite(&self.bytecode, &[pass], &Options::default())?;
         if changes.is_empty() {
-            return Ok(0);
+            return Ok(false);
         }
-        let before = self.bytecode.write()?.len();
         self.bytes = bytecode.write()?;
         self.bytecode = Cow::Owned(bytecode);
         self.changes += changes;
-        Ok(before as i64 - self.bytes.len() as i64)
+        Ok(true)
     }
 }
 

@@ -6,9 +6,10 @@ mod room;
 use std::fs;
 
 use jaxprism::callbacks::{Policies, Policy};
+use jaxprism::container::ResolvedSharding;
 use jaxprism::{Emit, Exported, OutputOptions, Platform, SplitOptions, StripOptions, split, strip};
 
-use room::{Room, export};
+use room::{PLATFORMS, Room, export};
 
 fn without_vjp() -> OutputOptions {
     OutputOptions::default().no_vjp(true)
@@ -89,4 +90,45 @@ fn opt_leaves_gradients_out_too() {
     assert_eq!(Exported::read(&short).unwrap().levels().count(), 1);
     let run = room.refused(&["opt", "vjp", "--no-vjp", "--level", "1"]);
     assert!(run.stderr.contains("there is no level 1") && run.stderr.contains("there is only level 0"), "{}", run.stderr);
+}
+
+/// What the pass does in a module is in testdata/golden/passes/strip-sdy; here is what the container says afterwards.
+#[test]
+fn without_shardings_an_export_is_for_one_device() {
+    for name in ["sharded.jax-0.12.0.1.jax_exported", "sharded.jax-0.5.3.jax_exported"] {
+        let input = export(name);
+        let before = Exported::read(&input).unwrap();
+        assert_eq!(before.device_count(), 4);
+        let options = OutputOptions::default().strip_sdy(true);
+        let split = split(&input, &SplitOptions::default().platforms([Platform::CPU]).output(options.clone())).unwrap();
+        let stripped = strip(&input, &StripOptions::default().output(options)).unwrap();
+        for bytes in [split.outputs[&Platform::CPU].to_vec(), stripped.output.to_vec()] {
+            let after = Exported::read(&bytes).unwrap();
+            assert_eq!(after.device_count(), 1);
+            assert_eq!((after.input_avals(), after.output_avals()), (before.input_avals(), before.output_avals()));
+            assert_eq!(after.input_shardings(), [ResolvedSharding::Unspecified; 2]);
+            assert_eq!(after.output_shardings().len(), before.output_shardings().len());
+            assert!(after.output_shardings().iter().all(|sharding| *sharding == ResolvedSharding::Unspecified));
+            let module = after.module.to_vec();
+            let is_inside = |text: &[u8]| module.windows(text.len()).any(|window| window == text);
+            assert!(!is_inside(b"sdy") && !is_inside(b"mhlo.sharding") && !is_inside(b"Sharding"), "{name}");
+        }
+        assert!(split.report.outputs[0].levels[0].changes.shardings_stripped > 0);
+    }
+}
+
+#[test]
+fn the_pass_does_in_opt_what_the_option_does_elsewhere() {
+    let room = Room::new();
+    fs::write(room.path("sharded"), export("sharded.jax-0.12.0.1.jax_exported")).unwrap();
+    room.run(&["opt", "sharded", "--pass", "strip-sdy", "-o", "by_pass"]).done();
+    assert_eq!(room.run(&["strip", "sharded", "--strip-sdy", "-o", "by_option"]).status, 0);
+    assert_eq!(fs::read(room.path("by_pass")).unwrap(), fs::read(room.path("by_option")).unwrap());
+    // What has no shardings stays as it is.
+    room.run(&["split", "-q", "model.jax_exported"]).done();
+    room.run(&["split", "-q", "model.jax_exported", "--strip-sdy", "-o", "stripped"]).done();
+    for platform in PLATFORMS {
+        let name = format!("model.{platform}.jax_exported");
+        assert_eq!(fs::read(room.path(&name)).unwrap(), fs::read(room.path(&format!("stripped/{name}"))).unwrap());
+    }
 }

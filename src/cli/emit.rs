@@ -30,11 +30,14 @@ impl ValueEnum for Emit {
 }
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Output")]
 pub struct EmitOpts {
     /// What to write; a module is that of the function itself
     #[arg(long, value_name = "KIND", default_value = "export", hide_default_value = true)]
     emit: Emit,
+
+    /// Take the shardings out, so that the output is for one device; `jaxprism explain strip-sdy` says more
+    #[arg(long)]
+    strip_sdy: bool,
 
     #[command(flatten)]
     output: OutputOpts,
@@ -58,7 +61,7 @@ impl OutputOpts {
 impl EmitOpts {
     /// What the library is asked for. Nobody sees the levels of which nothing is written.
     pub fn options(&self) -> OutputOptions {
-        let options = self.output.options();
+        let options = self.output.options().strip_sdy(self.strip_sdy);
         if self.emit == Emit::Export { options } else { options.no_vjp(true) }
     }
 

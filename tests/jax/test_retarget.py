@@ -189,3 +189,49 @@ def test_without_gradients_as_with_order_0(tool: Tool):
     with pytest.raises(ValueError, match="No VJP is available"):
         found.vjp()
     same_bits(found.call(X, W), load(retarget(tool, data, "cpu")).call(X, W))
+
+
+# ---------------------------------------------------------------- shardings taken out
+
+
+def sharded(x, w):
+    mesh = Mesh(np.array(jax.devices()[:4]).reshape(2, 2), ("a", "b"))
+    constrained = lax.with_sharding_constraint(x @ w, NamedSharding(mesh, P("a", None)))
+    return jnp.sin(constrained), constrained.sum()
+
+
+def test_without_shardings_one_device_computes_the_same_bits(tool: Tool):
+    mesh = Mesh(np.array(jax.devices()[:4]).reshape(2, 2), ("a", "b"))
+    rows = NamedSharding(mesh, P("a", None))
+    x, w = np.arange(16, dtype=np.float32).reshape(4, 4) / 7, W
+    program = jax.jit(sharded, in_shardings=(rows, None))
+    data = bytes(export.export(program, platforms=("cpu", "cuda"))(x, w).serialize(vjp_order=1))
+    assert load(data).nr_devices == 4
+    done = tool.run("split", "-", "-p", "cpu", "--strip-sdy", "-o", "-", stdin=data)
+    assert done.returncode == 0, done.stderr.decode()
+    for found in (load(done.stdout), load(retarget(tool, done.stdout, "cpu,tpu"))):
+        assert found.nr_devices == 1
+        assert set(found.in_shardings_jax(mesh)) == {None}
+        one = jax.devices()[0]
+        results = jax.jit(found.call)(jax.device_put(x, one), jax.device_put(w, one))
+        assert all(result.devices() == {one} for result in results)
+
+        def plain(x, w):
+            product = x @ w
+            return jnp.sin(product), product.sum()
+
+        direct = load(exported(plain, ("cpu",), x, w, vjp_order=1))
+        same_bits(results, direct.call(x, w))
+        cotangents = (np.ones((4, 2), np.float32), np.float32(2))
+        same_bits(found.vjp().call(x, w, *cotangents), direct.vjp().call(x, w, *cotangents))
+
+
+def test_manual_computations_are_refused_with_their_place(tool: Tool):
+    mesh = Mesh(np.array(jax.devices()[:4]), ("a",))
+    by_hand = jax.shard_map(lambda x: lax.psum(x, "a"), mesh=mesh, in_specs=P("a"), out_specs=P())
+    data = bytes(export.export(jax.jit(by_hand), platforms=("cpu",))(np.ones(8, np.float32)).serialize())
+    done = tool.run("strip", "-", "--strip-sdy", "-o", "-", stdin=data)
+    assert done.returncode == 1
+    message = done.stderr.decode()
+    assert "test_retarget.py" in message
+    assert "on one device the program would compute something else" in message

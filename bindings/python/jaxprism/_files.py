@@ -37,6 +37,7 @@ def split(
     strip_locations: bool = False,
     redact_paths: bool = False,
     no_vjp: bool = False,
+    strip_sdy: bool = False,
     out: None = None,
 ) -> Outputs[bytes]: ...
 
@@ -53,6 +54,7 @@ def split(
     strip_locations: bool = False,
     redact_paths: bool = False,
     no_vjp: bool = False,
+    strip_sdy: bool = False,
     out: str | os.PathLike[str],
 ) -> Outputs[Path]: ...
 
@@ -68,6 +70,7 @@ def split(
     strip_locations: bool = False,
     redact_paths: bool = False,
     no_vjp: bool = False,
+    strip_sdy: bool = False,
     out: str | os.PathLike[str] | None = None,
 ) -> Outputs[bytes] | Outputs[Path]:
     """Splits an export for several platforms into one export per platform, gradients included.
@@ -88,6 +91,7 @@ def split(
       strip_locations: make every source location unknown.
       redact_paths: take the directories from the file names in source locations.
       no_vjp: leave out the gradients, as if the export had been made with `vjp_order=0`.
+      strip_sdy: take the shardings out, so that the result is for one device.
       out: a directory, which is made if missing, or a name with `{platform}` and perhaps `{stem}`. All files are
         written or none: `model.cpu.jax_exported` and so on for `model.jax_exported`, `export.cpu.jax_exported` for
         bytes. Those that exist are replaced, never the input.
@@ -108,7 +112,7 @@ def split(
         "on_unsupported": None if on_unsupported is None else _arguments.policy(on_unsupported, "on_unsupported"),
         "table": _arguments.table(table),
         "locations": "stripped" if strip_locations else "redacted" if redact_paths else "kept",
-        "output": {"no_vjp": no_vjp},
+        "output": {"no_vjp": no_vjp, "strip_sdy": strip_sdy},
     }
     if out is None:
         outputs, report, manifest = _native.split(_arguments.source(source), options)
@@ -120,19 +124,22 @@ def split(
     return split_up
 
 
-def strip(source: Source, *, callback: Mapping[str, str] | None = None, no_vjp: bool = False) -> bytes:
+def strip(
+    source: Source, *, callback: Mapping[str, str] | None = None, no_vjp: bool = False, strip_sdy: bool = False
+) -> bytes:
     """The export without its callbacks, for all the platforms it is for: tokens and effects go with them.
 
     Args:
       source: the export: bytes, or the path of a file.
       callback: rules `{"NAME": policy}` for callbacks that are not to be stripped: `"stub:…"` or `"keep"`.
       no_vjp: leave out the gradients, as if the export had been made with `vjp_order=0`.
+      strip_sdy: take the shardings out, so that the result is for one device.
 
     Raises:
       JaxprismError: the results of a callback are used, and no rule says what stands for them; or the input is
         malformed.
     """
-    return _native.strip(_arguments.source(source), _arguments.rules(callback), {"no_vjp": no_vjp})
+    return _native.strip(_arguments.source(source), _arguments.rules(callback), {"no_vjp": no_vjp, "strip_sdy": strip_sdy})
 
 
 @overload
@@ -143,6 +150,7 @@ def retarget(
     targets_allowed: Iterable[str] = (),
     map_targets: bool = False,
     no_vjp: bool = False,
+    strip_sdy: bool = False,
     out: None = None,
 ) -> bytes: ...
 
@@ -155,6 +163,7 @@ def retarget(
     targets_allowed: Iterable[str] = (),
     map_targets: bool = False,
     no_vjp: bool = False,
+    strip_sdy: bool = False,
     out: str | os.PathLike[str],
 ) -> Path: ...
 
@@ -166,6 +175,7 @@ def retarget(
     targets_allowed: Iterable[str] = (),
     map_targets: bool = False,
     no_vjp: bool = False,
+    strip_sdy: bool = False,
     out: str | os.PathLike[str] | None = None,
 ) -> bytes | Path:
     """The export for other platforms, if it does the same on every platform. `docs/retarget.md` says what binds it.
@@ -179,6 +189,7 @@ def retarget(
       targets_allowed: custom call targets that the new platforms have; `*` stands for any characters.
       map_targets: rename custom calls from cuda to rocm, or back, where the handlers are the same in all but name.
       no_vjp: leave out the gradients, as if the export had been made with `vjp_order=0`.
+      strip_sdy: take the shardings out, so that the result is for one device.
       out: the file to write. One that exists is replaced, never the input.
 
     Returns:
@@ -192,7 +203,7 @@ def retarget(
         "platforms": _arguments.platforms(platforms),
         "targets_allowed": _arguments.texts(targets_allowed, "targets_allowed"),
         "map_targets": map_targets,
-        "output": {"no_vjp": no_vjp},
+        "output": {"no_vjp": no_vjp, "strip_sdy": strip_sdy},
     }
     if out is not None:
         _native.retarget(_arguments.source(source), options, _arguments.path(out))

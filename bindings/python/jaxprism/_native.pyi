@@ -6,6 +6,7 @@ __version__: str
 # What every function that makes an export is given; not there when it runs.
 class OutputOptions(TypedDict):
     no_vjp: bool
+    strip_sdy: bool
 
 # What `split` is given; not there when it runs.
 class Options(TypedDict):

@@ -174,11 +174,12 @@ struct Options {
 #[pyo3(from_item_all)]
 struct OutputDict {
     no_vjp: bool,
+    strip_sdy: bool,
 }
 
 impl OutputDict {
-    fn read(&self) -> Result<OutputOptions, Error> {
-        Ok(OutputOptions::default().no_vjp(self.no_vjp))
+    fn read(&self) -> OutputOptions {
+        OutputOptions::default().no_vjp(self.no_vjp).strip_sdy(self.strip_sdy)
     }
 }
 
@@ -195,7 +196,7 @@ impl Options {
             _ => Locations::Kept,
         };
         let options = SplitOptions::default().platforms(parse::<Platform>(&self.platforms)?);
-        Ok(options.locations(locations).callbacks(CallbackOptions::new(policies, table)).output(self.output.read()?))
+        Ok(options.locations(locations).callbacks(CallbackOptions::new(policies, table)).output(self.output.read()))
     }
 }
 
@@ -240,7 +241,7 @@ fn split_to_files(py: Python<'_>, source: Source, options: Options, out: PathBuf
 fn strip(py: Python<'_>, source: Source, rules: Vec<String>, output: OutputDict) -> PyResult<Py<PyBytes>> {
     let raise = |error| raise(&error);
     let policies = Policies::default().otherwise(Policy::Strip).rules(parse::<Rule>(&rules).map_err(raise)?);
-    let options = StripOptions::default().policies(policies).output(output.read().map_err(raise)?);
+    let options = StripOptions::default().policies(policies).output(output.read());
     let bytes = py.detach(|| source.read()).map_err(raise)?;
     let stripped = py.detach(|| jaxprism::strip(&bytes, &options)).map_err(raise)?;
     to_bytes(py, &stripped.output)
@@ -259,7 +260,7 @@ struct RetargetDict {
 impl RetargetDict {
     fn read(&self) -> Result<RetargetOptions, Error> {
         let options = RetargetOptions::default().platforms(parse::<Platform>(&self.platforms)?).map_targets(self.map_targets);
-        Ok(options.targets_allowed(self.targets_allowed.join("\n").parse::<TargetsAllowed>()?).output(self.output.read()?))
+        Ok(options.targets_allowed(self.targets_allowed.join("\n").parse::<TargetsAllowed>()?).output(self.output.read()))
     }
 }
 
