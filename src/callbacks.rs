@@ -14,6 +14,7 @@ mod policy;
 mod rules;
 mod slot;
 pub mod table;
+mod target_platforms;
 mod targets;
 
 pub use manifest::{Manifest, ManifestCall, ManifestLevel, ManifestOutput, ManifestSlot};
@@ -22,6 +23,7 @@ pub use policy::{Policy, StubWith};
 pub use rules::{Choice, Chooser, Policies, Rule};
 pub use slot::{ConfigValue, Kind, Slot, SlotKey, Slots};
 pub use table::{Lowering, Table};
+pub use target_platforms::{TargetPlatforms, counterpart};
 pub use targets::{TargetClass, is_callback_transfer, process_binding};
 
 /// What is to become of the callbacks of an export.

@@ -5,6 +5,7 @@ mod callbacks;
 mod check;
 mod completions;
 mod diff;
+mod emit;
 mod errors;
 mod explain;
 mod info;
@@ -15,6 +16,7 @@ mod map;
 mod opt;
 mod print;
 mod progress;
+mod retarget;
 mod size;
 mod split;
 mod strip;
@@ -45,6 +47,7 @@ Examples:
   jaxprism check model.jax_exported --no-callbacks
   jaxprism verify model.cuda.jax_exported --against model.jax_exported
   jaxprism diff old.jax_exported new.jax_exported
+  jaxprism retarget model.jax_exported --platforms rocm -o model.rocm.jax_exported
   jaxprism print model.jax_exported               the module as MLIR text
   jaxprism size model.jax_exported                where its bytes are
   jaxprism opt model.jax_exported --pass strip-locations -o small.jax_exported";
@@ -64,6 +67,7 @@ struct Cli {
 enum Verb {
     Split(split::Opts),
     Strip(strip::Opts),
+    Retarget(retarget::Opts),
     Info(info::Opts),
     Callbacks(callbacks::Opts),
     Check(check::Opts),
@@ -107,6 +111,7 @@ impl Cli {
         match &self.verb {
             Verb::Split(opts) => opts.run(),
             Verb::Strip(opts) => opts.run(),
+            Verb::Retarget(opts) => opts.run(),
             Verb::Info(opts) => opts.run(),
             Verb::Callbacks(opts) => opts.run(),
             Verb::Check(opts) => opts.run(),

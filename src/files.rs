@@ -20,6 +20,7 @@ use std::path::{Component, Path, PathBuf};
 use tempfile::{NamedTempFile, TempPath};
 
 use crate::error::{Error, Result};
+use crate::pieces::Pieces;
 use crate::split::Output;
 use crate::threads::{in_threads, processors};
 
@@ -147,12 +148,18 @@ impl Files {
 
     /// Writes outputs into the files that were added first, as many at a time as there are processors.
     pub fn write_outputs(&mut self, outputs: &[&Output<'_>], origin: Option<Origin<'_>>) -> Result<()> {
-        if outputs.len() > self.files.len() {
+        let pieces: Vec<_> = outputs.iter().map(|output| output.pieces()).collect();
+        self.write_pieces(&pieces, origin)
+    }
+
+    /// Writes pieces into the files that were added first, as many at a time as there are processors.
+    pub fn write_pieces(&mut self, contents: &[&Pieces<'_>], origin: Option<Origin<'_>>) -> Result<()> {
+        if contents.len() > self.files.len() {
             return Err(Error::bug("an output without a file"));
         }
-        let pairs: Vec<_> = self.files.iter_mut().zip(outputs).collect();
-        let written = in_threads(self.threads.unwrap_or_else(processors), pairs, |(file, output)| {
-            file.write(|into| copy::write(output.pieces(), into, origin))
+        let pairs: Vec<_> = self.files.iter_mut().zip(contents).collect();
+        let written = in_threads(self.threads.unwrap_or_else(processors), pairs, |(file, pieces)| {
+            file.write(|into| copy::write(pieces, into, origin))
         })?;
         written.into_iter().collect()
     }

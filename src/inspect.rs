@@ -3,6 +3,7 @@
 //! Everything here is plain data that serializes; `docs/json.md` describes the JSON. Modules that [`split`](crate::split()) must refuse, because
 //! they hold something unknown, can still be looked at.
 
+mod bindings;
 mod branches;
 mod callbacks;
 mod cases;
@@ -18,6 +19,8 @@ mod walk;
 
 use serde::Serialize;
 
+pub use bindings::{Binding, BindingKind};
+pub(crate) use bindings::{Question, cases_of_level, of_level as bindings_of_level};
 pub use callbacks::{BoundCall, CallbackCall, CallbackLevel, CallbackReport, CallbackSlot, PlatformLowering, callbacks_of};
 pub use cases::{PlatformBranch, PlatformCase};
 pub(crate) use module::is_location;
@@ -27,6 +30,7 @@ pub(crate) use signature::{disabled_check, sharding_text};
 pub use sites::{Site, SiteKind};
 pub(crate) use sites::{Texts, of_level as sites_of_level};
 pub(crate) use types::text as type_text;
+pub(crate) use view::targets_of;
 pub(crate) use view::{Kind, View};
 
 use crate::bytecode::{Bytecode, MAGIC};

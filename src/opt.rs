@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use crate::bytecode::Bytecode;
 use crate::callbacks::CallbackOptions;
 use crate::container::{Exported, Platform};
+use crate::emit::{OutputOptions, STRIP_SDY, drop_shardings};
 use crate::error::{Error, Result};
 use crate::ir::export;
 use crate::ir::text::{TextOptions, check_complete, write_text};
@@ -31,6 +32,8 @@ pub struct OptOptions {
     pub callbacks: CallbackOptions,
     /// The one module to work on; all of an export if `None`.
     pub level: Option<usize>,
+    /// What the output is to be besides.
+    pub output: OutputOptions,
     /// After which passes to keep the module's text.
     pub print_after: PrintAfter,
     /// How that text is written.
@@ -77,7 +80,10 @@ pub struct OptModule<'a> {
 /// - Those of [`Source::read`] and of the passes.
 /// - [`crate::ErrorKind::Refused`]: a platform that the file does not have, or none to resolve.
 pub fn opt<'a>(input: &'a [u8], file: &str, options: &OptOptions) -> Result<Opt<'a>> {
-    let source = Source::read(input, file)?;
+    let source = match Source::read(input, file)? {
+        Source::Export(exported) => Source::Export(Box::new(options.output.levels(*exported))),
+        module => module,
+    };
     let levels: Vec<usize> = match options.level {
         Some(level) => vec![level],
         None => (0..source.level_count()).collect(),
@@ -209,6 +215,7 @@ impl<'a> Opt<'a> {
         if self.modules.len() != exported.levels().count() {
             return Err(Error::refused("an export needs all its modules, and `--level` chose one"));
         }
+        let is_stripped = self.modules.iter().flat_map(|module| &module.runs).any(|run| run.name == STRIP_SDY);
         if self.modules.iter().flat_map(|module| &module.runs).any(|run| run.changes.tokens_dropped > 0) {
             let error = Error::refused("`drop-tokens` changed what the module takes, and the export would say otherwise");
             return Err(
@@ -222,6 +229,9 @@ impl<'a> Opt<'a> {
             let module = modules.next().ok_or_else(|| Error::bug("a level without a module"))?;
             if self.is_resolved {
                 exported.uses_global_constants &= module.bytecode.is_polymorphic();
+            }
+            if is_stripped {
+                drop_shardings(exported);
             }
             exported.module = module.write()?;
             Ok(())

@@ -13,6 +13,7 @@ mod redact_paths;
 mod resolve_platform;
 mod strip_callbacks;
 mod strip_locations;
+mod strip_sdy;
 mod stub_callbacks;
 mod tidy_casts;
 mod unlower_callbacks;
@@ -45,7 +46,7 @@ pub struct Pass {
 }
 
 /// All passes: those that `split` always runs, in that order, and then the others.
-pub static PASSES: [Pass; 12] = [
+pub static PASSES: [Pass; 13] = [
     resolve_platform::PASS,
     fold_cases::PASS,
     tidy_casts::PASS,
@@ -58,6 +59,7 @@ pub static PASSES: [Pass; 12] = [
     unlower_callbacks::PASS,
     redact_paths::PASS,
     strip_locations::PASS,
+    strip_sdy::PASS,
 ];
 
 /// The passes that `split` runs over every module for several platforms, in order.
@@ -133,6 +135,8 @@ pub struct Changes {
     pub tokens_dropped: usize,
     /// File names, and names with file names in them, that lost directories; one that stands in many places counts once.
     pub paths_redacted: usize,
+    /// Attributes with shardings that went.
+    pub shardings_stripped: usize,
 }
 
 impl Changes {
@@ -182,6 +186,7 @@ impl AddAssign for Changes {
         self.tokens_dropped += other.tokens_dropped;
         self.locations_stripped += other.locations_stripped;
         self.paths_redacted += other.paths_redacted;
+        self.shardings_stripped += other.shardings_stripped;
     }
 }
 

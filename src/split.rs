@@ -10,8 +10,9 @@ use indexmap::{IndexMap, IndexSet};
 use serde::Serialize;
 
 use crate::bytecode::Bytecode;
-use crate::callbacks::{CallbackOptions, Manifest, ManifestLevel, ManifestOutput, Policies, Table};
+use crate::callbacks::{CallbackOptions, Manifest, ManifestLevel, ManifestOutput, Policies, Policy, Table};
 use crate::container::{Exported, Platform};
+use crate::emit::OutputOptions;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ir::{Program, Session, export, import, verify};
 use crate::passes::{self, Changes, Observer, Options, Pass, PassRun, run_pipeline};
@@ -34,6 +35,38 @@ pub struct SplitOptions {
     pub callbacks: CallbackOptions,
     /// How many platforms are worked on at a time at most; as many as there are processors if `None`.
     pub threads: Option<NonZeroUsize>,
+    /// What the outputs are to be besides.
+    pub output: OutputOptions,
+}
+
+/// What [`strip`] is asked for.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct StripOptions {
+    /// What becomes of callbacks: by default they are stripped.
+    pub policies: Policies,
+    /// What the output is to be besides.
+    pub output: OutputOptions,
+}
+
+impl Default for StripOptions {
+    fn default() -> Self {
+        Self { policies: Policies::default().otherwise(Policy::Strip), output: OutputOptions::default() }
+    }
+}
+
+impl StripOptions {
+    /// Asks for this to become of callbacks.
+    pub fn policies(mut self, policies: Policies) -> Self {
+        self.policies = policies;
+        self
+    }
+
+    /// Asks for this of the output.
+    pub fn output(mut self, output: OutputOptions) -> Self {
+        self.output = output;
+        self
+    }
 }
 
 /// What becomes of the places in the user's files that a module remembers for messages and profiles.
@@ -91,6 +124,11 @@ impl SplitOptions {
     /// [`ErrorKind::Refused`]: the export lacks one of [`SplitOptions::platforms`].
     pub fn platforms_of(&self, exported: &Exported<'_>) -> Result<Vec<Platform>> {
         choose_platforms(exported, self)
+    }
+    /// Asks for this of each output.
+    pub fn output(mut self, output: OutputOptions) -> Self {
+        self.output = output;
+        self
     }
 }
 
@@ -244,7 +282,7 @@ pub fn split<'a>(input: &'a [u8], options: &SplitOptions) -> Result<Split<'a>> {
 /// # Errors
 /// Those of [`split`].
 pub fn split_watched<'a>(input: &'a [u8], options: &SplitOptions, watcher: Watcher<'_>) -> Result<Split<'a>> {
-    let exported = Exported::read(input)?;
+    let exported = options.output.levels(Exported::read(input)?);
     let chosen = choose_platforms(&exported, options)?;
     let read = |(level, exported)| {
         watcher(&Step { platform: None, level, what: "reading" });
@@ -253,8 +291,9 @@ pub fn split_watched<'a>(input: &'a [u8], options: &SplitOptions, watcher: Watch
     let levels: Vec<_> = exported.levels().enumerate().map(read).collect::<Result<_>>()?;
     check_rules(&levels, &exported.platforms, &options.callbacks, true)?;
     let outputs = in_threads(options.threads.unwrap_or_else(processors), chosen, |platform| {
-        let (platforms, locations, callbacks) = (&exported.platforms, options.locations, &options.callbacks);
-        let output = rewrite_one(&exported, &levels, &Target { platform: Some(&platform), platforms, locations, callbacks, watcher });
+        let (platforms, locations, callbacks, output) = (&exported.platforms, options.locations, &options.callbacks, &options.output);
+        let output =
+            rewrite_one(&exported, &levels, &Target { platform: Some(&platform), platforms, locations, callbacks, output, watcher });
         (platform.clone(), output.map_err(|error| error.context(format!("cannot split for `{platform}`"))))
     })?;
     let mut report = Report {
@@ -279,15 +318,16 @@ pub fn split_watched<'a>(input: &'a [u8], options: &SplitOptions, watcher: Watch
 /// # Errors
 /// - [`ErrorKind::Format`], [`ErrorKind::Unsupported`]: as for [`split`].
 /// - [`ErrorKind::Refused`]: a callback whose results are used is to be stripped, a policy that needs a platform, or a rule that matches nothing.
-pub fn strip<'a>(input: &'a [u8], policies: &Policies) -> Result<Stripped<'a>> {
-    let exported = Exported::read(input)?;
+pub fn strip<'a>(input: &'a [u8], options: &StripOptions) -> Result<Stripped<'a>> {
+    let exported = options.output.levels(Exported::read(input)?);
+    let policies = &options.policies;
     let levels: Vec<_> =
         exported.levels().enumerate().map(|(level, exported)| Level::read(level, exported, input)).collect::<Result<_>>()?;
     let callbacks = CallbackOptions::new(policies.clone(), Table::default());
     callbacks::check_for_strip(policies)?;
     check_rules(&levels, &exported.platforms, &callbacks, false)?;
-    let target =
-        Target { platform: None, platforms: &exported.platforms, locations: Locations::Kept, callbacks: &callbacks, watcher: &|_| {} };
+    let (platforms, output) = (&exported.platforms, &options.output);
+    let target = Target { platform: None, platforms, locations: Locations::Kept, callbacks: &callbacks, output, watcher: &|_| {} };
     // On a thread of its own, whose stack is deep enough.
     let rewritten = in_parallel(vec![()], |()| rewrite_one(&exported, &levels, &target))?.pop();
     let (output, levels, _) = rewritten.ok_or_else(|| Error::bug("nothing was rewritten"))??;
@@ -346,6 +386,7 @@ struct Target<'o> {
     platforms: &'o [Platform],
     locations: Locations,
     callbacks: &'o CallbackOptions,
+    output: &'o OutputOptions,
     watcher: Watcher<'o>,
 }
 
@@ -368,6 +409,9 @@ fn rewrite_one<'a>(
         let mut module = rewrite_level(level, exported, target).map_err(context("cannot rewrite the module"))?;
         let location_bytes_saved = target.locations.pass().map(|pass| module.rewrite_locations(pass)).transpose();
         let location_bytes_saved = location_bytes_saved.map_err(context("cannot rewrite the locations"))?;
+        if let Some(pass) = target.output.pass() {
+            module.run(pass).map_err(context("cannot rewrite the module"))?;
+        }
         reports.push(LevelReport {
             level: level.level,
             operations_before: level.bytecode.tree.operations.len(),
@@ -393,6 +437,7 @@ fn rewrite_one<'a>(
             module.plan.update(exported);
             callbacks::drop_check(exported, &module.bytecode);
         }
+        target.output.update(exported);
         exported.module = module.bytes;
         manifest.push(module.plan.manifest(number));
         Ok(())
@@ -466,15 +511,20 @@ fn rewrite_level<'l, 'a>(level: &'l Level<'a>, exported: &Exported<'a>, target: 
 impl Rewritten<'_, '_> {
     /// Runs a pass over the locations. Returns how many bytes that saves, beside the same module in the same encoding.
     fn rewrite_locations(&mut self, pass: &'static Pass) -> Result<i64> {
+        let before = self.bytecode.write()?.len();
+        Ok(if self.run(pass)? { before as i64 - self.bytes.len() as i64 } else { 0 })
+    }
+
+    /// Runs a pass. Returns whether it changed anything.
+    fn run(&mut self, pass: &'static Pass) -> Result<bool> {
         let (bytecode, changes) = rewrite(&self.bytecode, &[pass], &Options::default())?;
         if changes.is_empty() {
-            return Ok(0);
+            return Ok(false);
         }
-        let before = self.bytecode.write()?.len();
         self.bytes = bytecode.write()?;
         self.bytecode = Cow::Owned(bytecode);
         self.changes += changes;
-        Ok(before as i64 - self.bytes.len() as i64)
+        Ok(true)
     }
 }
 

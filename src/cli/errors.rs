@@ -72,6 +72,12 @@ pub fn text(error: &Error) -> String {
     text
 }
 
+/// Tells an error with a table of what is in the way.
+pub fn refuse(error: &Error, table: &str) -> ExitCode {
+    write_stderr(&format!("{}\n{}", headline(error), visible_lines(table)));
+    exit_status(error.kind())
+}
+
 /// Says something beside an error.
 pub fn note(text: &str) {
     write_stderr(&note_text(text));

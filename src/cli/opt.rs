@@ -10,10 +10,11 @@ use crate::ir::text::write_text;
 use crate::opt::{Opt, OptOptions, PrintAfter};
 use crate::passes::{self, PASSES, Pass, PassRun};
 use crate::threads::on_deep_stack;
-use crate::{Output, Platform};
-use clap::{Args, ValueEnum};
+use crate::{Emit, Output, Platform};
+use clap::Args;
 
 use super::callback_options::{CallbackOpts, parse};
+use super::emit::OutputOpts;
 use super::io::{self, Input, is_dash};
 use super::table::Table;
 use super::text::TextOpts;
@@ -62,6 +63,9 @@ pub struct Opts {
     #[arg(long, value_name = "KIND")]
     emit: Option<Emit>,
 
+    #[command(flatten)]
+    output_options: OutputOpts,
+
     /// Replace a file that exists; never the input
     #[arg(long)]
     force: bool,
@@ -83,17 +87,6 @@ pub struct Opts {
 
     #[command(flatten)]
     text: TextOpts,
-}
-
-/// What is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Emit {
-    /// The export, with all its modules
-    Export,
-    /// One module in MLIR bytecode, a portable artifact
-    Mlirbc,
-    /// One module in MLIR text
-    Mlir,
 }
 
 /// A pass, and the option given with it.
@@ -179,6 +172,7 @@ impl Opts {
         // After a pass the whole module is of interest.
         options.text.function = None;
         options.callbacks = self.callbacks.options()?;
+        options.output = self.output_options.options();
         Ok(options)
     }
 

@@ -3,8 +3,9 @@
 mod told;
 
 use std::collections::HashMap;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::num::NonZeroUsize;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -14,6 +15,7 @@ use crate::{Exported, Locations, Output, Platform, Split, SplitOptions};
 use clap::Args;
 
 use super::callback_options::CallbackOpts;
+use super::emit::EmitOpts;
 use super::io::{self, Input, is_dash};
 use super::many::{self, ManyOpts, Told};
 use super::progress::Progress;
@@ -65,6 +67,9 @@ pub struct Opts {
     many: ManyOpts,
 
     #[command(flatten)]
+    emit: EmitOpts,
+
+    #[command(flatten)]
     callbacks: CallbackOpts,
 
     /// Write what hosts must know to bind the callbacks: JSON to a file `….json`, bincode to a file `….bincode`. `{stem}`
@@ -110,8 +115,8 @@ impl Opts {
         if is_to_stdout && is_report_to_stdout {
             refuse_arguments("the output and the report cannot both go to standard output");
         }
-        if is_to_stdout && std::io::stdout().is_terminal() {
-            refuse_arguments("an export is binary and would garble the terminal; redirect standard output, or name a file");
+        if is_to_stdout {
+            self.emit.check_terminal();
         }
         if self.manifest.as_deref().is_some_and(|path| form(path).is_none()) {
             refuse_arguments("the manifest is written to a file `….json` or `….bincode`");
@@ -128,7 +133,7 @@ impl Opts {
             crate::split::split_watched(&input, &options, &|step| progress.say(|| doing.text(step))).map_err(failed)?
         };
         notes(&input, &split, "").iter().for_each(|note| errors::note(note));
-        let names = Names::new(self.output.as_deref().filter(|_| !is_to_stdout), input.path()).map_err(failed)?;
+        let names = self.names(self.output.as_deref().filter(|_| !is_to_stdout), input.path()).map_err(failed)?;
         let paths = if is_to_stdout { Vec::new() } else { paths(&names, split.outputs.keys()).map_err(failed)? };
         let report = || io::to_json(&report(&input, &split, &paths));
         let report_file = self.report.as_deref().filter(|_| !is_report_to_stdout);
@@ -193,7 +198,7 @@ impl Opts {
     fn one(&self, input: &Input, options: &SplitOptions, planned: &Planned) -> Result<Told<Done>> {
         let failed = |error: Error| error.context(format!("cannot split {}", input.name()));
         let split = crate::split(input, options).map_err(failed)?;
-        let names = Names::new(self.output.as_deref(), input.path()).map_err(failed)?;
+        let names = self.names(self.output.as_deref(), input.path()).map_err(failed)?;
         let paths = paths(&names, split.outputs.keys()).map_err(failed)?;
         if input.path().and_then(|path| planned.get(path)) != Some(&paths) {
             return Err(failed(Error::new(ErrorKind::Io, "it was changed since its outputs were named").with_hint("run it again")));
@@ -212,7 +217,7 @@ impl Opts {
         }
         let mut planned = Planned::new();
         for path in &self.inputs {
-            let names = Names::new(self.output.as_deref(), Some(path))?;
+            let names = self.names(self.output.as_deref(), Some(path))?;
             let Ok(input) = many::open(path) else { continue };
             let platforms = Exported::read(&input).and_then(|exported| options.platforms_of(&exported));
             let Ok(paths) = platforms.and_then(|platforms| paths(&names, &platforms)) else { continue };
@@ -226,7 +231,16 @@ impl Opts {
 
     fn options(&self) -> Result<SplitOptions> {
         let options = SplitOptions::default().platforms(self.platforms.iter().cloned()).locations(self.locations());
-        Ok(options.callbacks(self.callbacks.options()?))
+        Ok(options.callbacks(self.callbacks.options()?).output(self.emit.options()))
+    }
+
+    /// The names of the outputs of an input, with the extension of what is written.
+    fn names(&self, output: Option<&Path>, input: Option<&Path>) -> Result<Names> {
+        let names = Names::new(output, input)?;
+        Ok(match self.emit.extension() {
+            Some(extension) => names.extension(extension),
+            None => names,
+        })
     }
 
     /// The manifest, in the form that its name asks for.
@@ -263,8 +277,8 @@ impl Opts {
         for path in paths.iter().map(PathBuf::as_path).chain(manifest_path).chain(report) {
             files.add(path, self.force, Some(source))?;
         }
-        let outputs: Vec<_> = split.outputs.values().take(paths.len()).collect();
-        files.write_outputs(&outputs, input.origin())?;
+        let contents = split.outputs.values().take(paths.len()).map(|output| self.emit.of(output)).collect::<Result<Vec<_>>>()?;
+        files.write_pieces(&contents.iter().map(Deref::deref).collect::<Vec<_>>(), input.origin())?;
         if let Some((manifest, _)) = manifest {
             files.write(paths.len(), |file| file.write_all(&manifest))?;
         }
@@ -278,7 +292,7 @@ impl Opts {
             let error = Error::refused(format!("standard output takes one export, but there is one for each of {list}"));
             return Err(error.with_hint("choose one with `-p`"));
         };
-        io::write_stdout(|stdout| output.write_to(stdout))
+        self.emit.write_stdout(output)
     }
 }
 

@@ -1,16 +1,16 @@
 //! `jaxprism strip`: an export without its callbacks.
 
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::Stripped;
 use crate::callbacks::{Policies, Policy, Rule};
 use crate::error::{Error, Result};
 use crate::files::{Claims, Files, Names, STEM};
+use crate::{StripOptions, Stripped};
 use clap::Args;
 
 use super::callback_options::parse;
+use super::emit::EmitOpts;
 use super::io::{self, Input, is_dash};
 use super::many::{self, ManyOpts, Told};
 use super::table::{counted, number};
@@ -52,6 +52,9 @@ pub struct Opts {
 
     #[command(flatten)]
     many: ManyOpts,
+
+    #[command(flatten)]
+    emit: EmitOpts,
 }
 
 /// What an input became.
@@ -65,8 +68,8 @@ impl Opts {
     /// Reads, strips, writes.
     pub fn run(&self) -> Result<ExitCode> {
         let is_to_stdout = is_dash(&self.output);
-        if is_to_stdout && std::io::stdout().is_terminal() {
-            refuse_arguments("an export is binary and would garble the terminal; redirect standard output, or name a file");
+        if is_to_stdout {
+            self.emit.check_terminal();
         }
         if self.many.is_many(&self.inputs) {
             return self.run_many();
@@ -74,12 +77,7 @@ impl Opts {
         let input = Input::read(self.inputs.first().map(PathBuf::as_path))?;
         let stripped = self.strip(&input)?;
         notes(&input, &stripped, "").iter().for_each(|note| errors::note(note));
-        if is_to_stdout {
-            let is_whole = io::write_stdout(|stdout| stripped.output.write_to(stdout))?;
-            return Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(2) });
-        }
-        self.write(&input, &stripped, &self.output)?;
-        Ok(ExitCode::SUCCESS)
+        self.emit.write(&stripped.output, &self.output, self.force, &input, || Ok(()))
     }
 
     /// Strips several inputs, each on its own. Before that, no two may want to write to one place.
@@ -106,7 +104,10 @@ impl Opts {
     fn path(&self, input: &Path) -> Result<PathBuf> {
         let text = self.output.to_string_lossy();
         match input.file_name() {
-            Some(name) if self.output.is_dir() || text.ends_with('/') => Ok(self.output.join(name)),
+            Some(name) if self.output.is_dir() || text.ends_with('/') => {
+                let path = self.output.join(name);
+                Ok(self.emit.extension().map_or_else(|| path.clone(), |extension| path.with_extension(extension)))
+            }
             _ if text.contains(STEM) => Ok(Names::new(None, Some(input))?.beside(&self.output)),
             _ => refuse_arguments("for several inputs `-o` is a directory that exists or ends with `/`, or a name with `{stem}`"),
         }
@@ -114,13 +115,14 @@ impl Opts {
 
     fn strip<'i>(&self, input: &'i Input) -> Result<Stripped<'i>> {
         let policies = Policies::default().otherwise(Policy::Strip).rules(self.rules.iter().cloned());
-        crate::strip(input, &policies).map_err(|error: Error| error.context(format!("cannot strip {}", input.name())))
+        let options = StripOptions::default().policies(policies).output(self.emit.options());
+        crate::strip(input, &options).map_err(|error: Error| error.context(format!("cannot strip {}", input.name())))
     }
 
     fn write(&self, input: &Input, stripped: &Stripped<'_>, path: &Path) -> Result<()> {
         let mut files = Files::default();
         files.add(path, self.force, Some(input.path().unwrap_or(Path::new("/dev/stdin"))))?;
-        files.write_outputs(&[&stripped.output], input.origin())?;
+        files.write_pieces(&[&*self.emit.of(&stripped.output)?], input.origin())?;
         input.check()?;
         files.commit()
     }

@@ -43,6 +43,12 @@ impl Names {
         Ok(Self { place, stem, extension })
     }
 
+    /// Gives names that come from the input another extension. A template keeps its own.
+    pub fn extension(mut self, extension: &str) -> Self {
+        self.extension = extension.into();
+        self
+    }
+
     /// Where the output for a platform goes.
     ///
     /// # Errors

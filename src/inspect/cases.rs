@@ -34,8 +34,9 @@ pub struct PlatformBranch {
     pub custom_calls: IndexMap<String, usize>,
 }
 
-/// Finds them, and says whether everything was looked at. Without platforms, which a module alone does not name, they go by their numbers.
-pub(super) fn find(view: &View<'_, '_>, platforms: &[String]) -> (Vec<PlatformCase>, bool) {
+/// Finds them with their positions, and says whether everything was looked at. Without platforms, which a module alone does not name, they go by their
+/// numbers.
+pub(super) fn find(view: &View<'_, '_>, platforms: &[String]) -> (Vec<(u32, PlatformCase)>, bool) {
     let Some(main) = view.main() else { return (Vec::new(), true) };
     let numbered: Vec<String> = match platforms {
         [] if takes_platform_index(view, main) => {
@@ -54,7 +55,8 @@ pub(super) fn find(view: &View<'_, '_>, platforms: &[String]) -> (Vec<PlatformCa
     let mut counter = Counter::new(view);
     let mut found: Vec<_> = walk.found.into_iter().collect();
     found.sort_by_key(|(position, _)| *position);
-    let cases = found.into_iter().map(|(position, decided)| describe(view, &mut counter, &numbered, position, &decided)).collect();
+    let describe = |(position, decided)| (position, describe(view, &mut counter, &numbered, position, &decided));
+    let cases = found.into_iter().map(describe).collect();
     (cases, is_complete && !counter.is_exhausted())
 }
 

@@ -131,7 +131,7 @@ impl Module {
             operation_names: operation_names(bytecode),
             custom_calls: count(view.custom_calls.iter().map(|(_, target)| text(target))),
             constants: constants(&view),
-            platform_cases,
+            platform_cases: platform_cases.into_iter().map(|(_, case)| case).collect(),
             platform_cases_complete,
         }
     }

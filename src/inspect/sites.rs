@@ -161,7 +161,8 @@ fn custom_call<'b>(view: &View<'b, '_>, position: u32, target: &'b [u8]) -> Opti
     Some(Found { position, kind, target, config })
 }
 
-fn transfer<'b>(view: &View<'b, '_>, position: u32) -> Option<Found<'b>> {
+/// A `send` or `recv` of a Python callback that JAX lowered for a TPU.
+pub(super) fn transfer<'b>(view: &View<'b, '_>, position: u32) -> Option<Found<'b>> {
     let operation = view.operation(position);
     let tables = &view.bytecode.tables;
     let text = |bytes| std::str::from_utf8(bytes).ok();

@@ -175,3 +175,8 @@ impl<'b, 'a> View<'b, 'a> {
         tree.operations_in(block).last().map_or(&[], |(_, operation)| tree.operands_of(operation))
     }
 }
+
+/// The target of every custom call, in textual order.
+pub(crate) fn targets_of<'b>(bytecode: &'b Bytecode<'_>) -> impl Iterator<Item = &'b [u8]> {
+    View::new(bytecode).custom_calls.into_iter().map(|(_, target)| target)
+}

@@ -53,6 +53,21 @@ pub fn drop_arguments<'s>(program: &Program<'s, '_>, function: Op<'s>, positions
     Ok(())
 }
 
+/// Gives a function an argument before all others, with attributes of its own. What calls it is not changed.
+pub fn insert_argument<'s>(program: &Program<'s, '_>, function: Op<'s>, of: Type<'s>, attributes: Attribute<'s>) -> Result<()> {
+    let factory = program.session.factory();
+    let block = body(function).ok_or_else(|| Error::bug("a function without a body"))?;
+    let (mut inputs, results) = signature(function)?;
+    let mut dictionaries = function.attribute("arg_attrs").and_then(Attribute::as_array).unwrap_or_default();
+    dictionaries.resize(inputs.len(), factory.dictionary(&[]));
+    dictionaries.insert(0, attributes);
+    inputs.insert(0, of);
+    function.set_attribute("function_type", factory.type_attribute(factory.function_type(&inputs, &results)));
+    function.set_attribute("arg_attrs", factory.array(&dictionaries));
+    block.insert_argument(0, of, program.session.unknown_location());
+    Ok(())
+}
+
 /// Drops the results of a function at `positions`, which ascend: from its terminator, its type and its result attributes. What calls it is not changed.
 pub fn drop_results<'s>(program: &Program<'s, '_>, function: Op<'s>, positions: &[usize]) -> Result<()> {
     if positions.is_empty() {

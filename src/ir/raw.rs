@@ -680,6 +680,12 @@ impl<'s> Block<'s> {
         unsafe { mlirBlockEraseArgument(self.raw, index as u32) }
     }
 
+    /// Adds an argument before that of this index, which is at most [`Block::argument_count`].
+    pub fn insert_argument(self, index: usize, of: Type<'s>, location: Attribute<'s>) -> Value<'s> {
+        debug_assert!(index <= self.argument_count());
+        Value::new(unsafe { mlirBlockInsertArgument(self.raw, index as isize, of.raw, location.as_location()) })
+    }
+
     /// The operations.
     pub fn operations(self) -> impl Iterator<Item = Op<'s>> {
         std::iter::successors(self.first(), |operation| operation.next())

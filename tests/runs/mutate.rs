@@ -25,11 +25,12 @@ use std::time::{Duration, Instant};
 use common::hostile::mutation;
 use common::{Sample, on_a_large_stack, samples};
 use jaxprism::bytecode::Bytecode;
-use jaxprism::callbacks::{Policies, Policy, Table};
+use jaxprism::callbacks::Table;
 use jaxprism::ir::text::{TextOptions, write_text};
 use jaxprism::size::to_html;
 use jaxprism::{
-    CheckOptions, Error, ErrorKind, Exported, SizeOptions, Source, SplitOptions, callbacks_of, check, inspect, size, split, strip,
+    CheckOptions, Error, ErrorKind, Exported, Platform, RetargetOptions, SizeOptions, Source, SplitOptions, StripOptions, callbacks_of,
+    check, inspect, retarget, size, split, strip,
 };
 
 const COUNT: u64 = 200_000;
@@ -85,7 +86,7 @@ static ALLOCATOR: Counting = Counting;
 
 type Verb = fn(&[u8]) -> Result<(), Error>;
 
-const VERBS: [(&str, Verb); 7] = [
+const VERBS: [(&str, Verb); 8] = [
     ("info", |bytes| inspect(bytes).map(drop)),
     ("size", |bytes| to_html(&size(bytes, &SizeOptions::default())?, "input").map(drop)),
     ("callbacks", |bytes| callbacks_of(bytes, &Table::default()).map(drop)),
@@ -101,8 +102,14 @@ const VERBS: [(&str, Verb); 7] = [
         Ok(())
     }),
     ("strip", |bytes| {
-        let stripped = strip(bytes, &Policies::default().otherwise(Policy::Strip))?;
+        let stripped = strip(bytes, &StripOptions::default())?;
         read_back(&stripped.output.to_vec());
+        Ok(())
+    }),
+    ("retarget", |bytes| {
+        let platforms = [Platform::TPU, Platform::new("metal")];
+        let retargeted = retarget(bytes, &RetargetOptions::default().platforms(platforms))?;
+        retargeted.output.iter().for_each(|output| read_back(&output.to_vec()));
         Ok(())
     }),
     ("check", |bytes| check(bytes, &CheckOptions::default()).map(drop)),

@@ -36,6 +36,8 @@ def split(
     table: Table | None = None,
     strip_locations: bool = False,
     redact_paths: bool = False,
+    no_vjp: bool = False,
+    strip_sdy: bool = False,
     out: None = None,
 ) -> Outputs[bytes]: ...
 
@@ -51,6 +53,8 @@ def split(
     table: Table | None = None,
     strip_locations: bool = False,
     redact_paths: bool = False,
+    no_vjp: bool = False,
+    strip_sdy: bool = False,
     out: str | os.PathLike[str],
 ) -> Outputs[Path]: ...
 
@@ -65,6 +69,8 @@ def split(
     table: Table | None = None,
     strip_locations: bool = False,
     redact_paths: bool = False,
+    no_vjp: bool = False,
+    strip_sdy: bool = False,
     out: str | os.PathLike[str] | None = None,
 ) -> Outputs[bytes] | Outputs[Path]:
     """Splits an export for several platforms into one export per platform, gradients included.
@@ -84,6 +90,8 @@ def split(
       table: further platforms and targets that callbacks are lowered to.
       strip_locations: make every source location unknown.
       redact_paths: take the directories from the file names in source locations.
+      no_vjp: leave out the gradients, as if the export had been made with `vjp_order=0`.
+      strip_sdy: take the shardings out, so that the result is for one device.
       out: a directory, which is made if missing, or a name with `{platform}` and perhaps `{stem}`. All files are
         written or none: `model.cpu.jax_exported` and so on for `model.jax_exported`, `export.cpu.jax_exported` for
         bytes. Those that exist are replaced, never the input.
@@ -104,6 +112,7 @@ def split(
         "on_unsupported": None if on_unsupported is None else _arguments.policy(on_unsupported, "on_unsupported"),
         "table": _arguments.table(table),
         "locations": "stripped" if strip_locations else "redacted" if redact_paths else "kept",
+        "output": {"no_vjp": no_vjp, "strip_sdy": strip_sdy},
     }
     if out is None:
         outputs, report, manifest = _native.split(_arguments.source(source), options)
@@ -115,18 +124,93 @@ def split(
     return split_up
 
 
-def strip(source: Source, *, callback: Mapping[str, str] | None = None) -> bytes:
+def strip(
+    source: Source, *, callback: Mapping[str, str] | None = None, no_vjp: bool = False, strip_sdy: bool = False
+) -> bytes:
     """The export without its callbacks, for all the platforms it is for: tokens and effects go with them.
 
     Args:
       source: the export: bytes, or the path of a file.
       callback: rules `{"NAME": policy}` for callbacks that are not to be stripped: `"stub:…"` or `"keep"`.
+      no_vjp: leave out the gradients, as if the export had been made with `vjp_order=0`.
+      strip_sdy: take the shardings out, so that the result is for one device.
 
     Raises:
       JaxprismError: the results of a callback are used, and no rule says what stands for them; or the input is
         malformed.
     """
-    return _native.strip(_arguments.source(source), _arguments.rules(callback))
+    return _native.strip(_arguments.source(source), _arguments.rules(callback), {"no_vjp": no_vjp, "strip_sdy": strip_sdy})
+
+
+@overload
+def retarget(
+    source: Source,
+    *,
+    platforms: Iterable[str],
+    targets_allowed: Iterable[str] = (),
+    map_targets: bool = False,
+    no_vjp: bool = False,
+    strip_sdy: bool = False,
+    out: None = None,
+) -> bytes: ...
+
+
+@overload
+def retarget(
+    source: Source,
+    *,
+    platforms: Iterable[str],
+    targets_allowed: Iterable[str] = (),
+    map_targets: bool = False,
+    no_vjp: bool = False,
+    strip_sdy: bool = False,
+    out: str | os.PathLike[str],
+) -> Path: ...
+
+
+def retarget(
+    source: Source,
+    *,
+    platforms: Iterable[str],
+    targets_allowed: Iterable[str] = (),
+    map_targets: bool = False,
+    no_vjp: bool = False,
+    strip_sdy: bool = False,
+    out: str | os.PathLike[str] | None = None,
+) -> bytes | Path:
+    """The export for other platforms, if it does the same on every platform. `docs/retarget.md` says what binds it.
+
+    >>> jaxprism.retarget("model.cuda.jax_exported", platforms=["cpu"], out="model.cpu.jax_exported")  # doctest: +SKIP
+    PosixPath('model.cpu.jax_exported')
+
+    Args:
+      source: the export: bytes, or the path of a file.
+      platforms: those that the result is for, in the order of their numbers.
+      targets_allowed: custom call targets that the new platforms have; `*` stands for any characters.
+      map_targets: rename custom calls from cuda to rocm, or back, where the handlers are the same in all but name.
+      no_vjp: leave out the gradients, as if the export had been made with `vjp_order=0`.
+      strip_sdy: take the shardings out, so that the result is for one device.
+      out: the file to write. One that exists is replaced, never the input.
+
+    Returns:
+      The export as bytes; with `out` the path of the file.
+
+    Raises:
+      JaxprismError: something binds the export to its platforms, which the message lists with places; or the input is
+        malformed, or a file cannot be read or written.
+    """
+    options: _native.RetargetOptions = {
+        "platforms": _arguments.platforms(platforms),
+        "targets_allowed": _arguments.texts(targets_allowed, "targets_allowed"),
+        "map_targets": map_targets,
+        "output": {"no_vjp": no_vjp, "strip_sdy": strip_sdy},
+    }
+    if out is not None:
+        _native.retarget(_arguments.source(source), options, _arguments.path(out))
+        return Path(os.fsdecode(out))
+    made = _native.retarget(_arguments.source(source), options, None)
+    assert made is not None, "without a file there are bytes"
+    return made
 
 
 def unlower(source: Source) -> bytes:

@@ -15,8 +15,8 @@ use jaxprism::callbacks::{CallbackOptions, Policies, Policy, Rule, Table};
 use jaxprism::files::{Files, Names, quoted};
 use jaxprism::reader::MAX_EXPORT_BYTES;
 use jaxprism::{
-    CheckOptions, Error, ErrorKind, Exported, Locations, OptOptions, Output, Platform, SizeOptions, SplitOptions, TargetsAllowed,
-    VerifyOptions,
+    CheckOptions, Error, ErrorKind, Exported, Locations, OptOptions, Output, OutputOptions, Platform, RetargetOptions, SizeOptions,
+    SplitOptions, StripOptions, TargetsAllowed, VerifyOptions,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -26,7 +26,7 @@ use pyo3::types::{IntoPyDict, PyBytes};
 #[pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
-    use super::{callbacks, check, command_line, info, size, split, split_to_files, strip, unlower, validate, verify};
+    use super::{callbacks, check, command_line, info, retarget, size, split, split_to_files, strip, unlower, validate, verify};
 
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "Python's name")]
@@ -159,6 +159,21 @@ struct Options {
     on_unsupported: Option<String>,
     table: Option<String>,
     locations: String,
+    output: OutputDict,
+}
+
+/// Options of every output, as a dict.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct OutputDict {
+    no_vjp: bool,
+    strip_sdy: bool,
+}
+
+impl OutputDict {
+    fn read(&self) -> OutputOptions {
+        OutputOptions::default().no_vjp(self.no_vjp).strip_sdy(self.strip_sdy)
+    }
 }
 
 impl Options {
@@ -174,7 +189,7 @@ impl Options {
             _ => Locations::Kept,
         };
         let options = SplitOptions::default().platforms(parse::<Platform>(&self.platforms)?);
-        Ok(options.locations(locations).callbacks(CallbackOptions::new(policies, table)))
+        Ok(options.locations(locations).callbacks(CallbackOptions::new(policies, table)).output(self.output.read()))
     }
 }
 
@@ -216,12 +231,49 @@ fn split_to_files(py: Python<'_>, source: Source, options: Options, out: PathBuf
 
 /// Takes the callbacks out of an export.
 #[pyfunction]
-fn strip(py: Python<'_>, source: Source, rules: Vec<String>) -> PyResult<Py<PyBytes>> {
+fn strip(py: Python<'_>, source: Source, rules: Vec<String>, output: OutputDict) -> PyResult<Py<PyBytes>> {
     let raise = |error| raise(&error);
     let policies = Policies::default().otherwise(Policy::Strip).rules(parse::<Rule>(&rules).map_err(raise)?);
+    let options = StripOptions::default().policies(policies).output(output.read());
     let bytes = py.detach(|| source.read()).map_err(raise)?;
-    let stripped = py.detach(|| jaxprism::strip(&bytes, &policies)).map_err(raise)?;
+    let stripped = py.detach(|| jaxprism::strip(&bytes, &options)).map_err(raise)?;
     to_bytes(py, &stripped.output)
+}
+
+/// What retargeting is asked for, as a dict.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct RetargetDict {
+    platforms: Vec<String>,
+    targets_allowed: Vec<String>,
+    map_targets: bool,
+    output: OutputDict,
+}
+
+impl RetargetDict {
+    fn read(&self) -> Result<RetargetOptions, Error> {
+        let options = RetargetOptions::default().platforms(parse::<Platform>(&self.platforms)?).map_targets(self.map_targets);
+        Ok(options.targets_allowed(self.targets_allowed.join("\n").parse::<TargetsAllowed>()?).output(self.output.read()))
+    }
+}
+
+/// Makes an export for other platforms. With `out` it is written there, and replaces what is there; else it is returned.
+#[pyfunction]
+fn retarget(py: Python<'_>, source: Source, options: RetargetDict, out: Option<PathBuf>) -> PyResult<Option<Py<PyBytes>>> {
+    let raise = |error| raise(&error);
+    let input = source.path();
+    let options = options.read().map_err(raise)?;
+    let bytes = py.detach(|| source.read()).map_err(raise)?;
+    let made = py.detach(|| jaxprism::retarget(&bytes, &options)?.into_output()).map_err(raise)?;
+    let Some(path) = out else { return to_bytes(py, &made).map(Some) };
+    py.detach(|| {
+        let mut files = Files::default();
+        files.add(&path, true, input.as_deref())?;
+        files.write_outputs(&[&made], None)?;
+        files.commit()
+    })
+    .map_err(raise)?;
+    Ok(None)
 }
 
 /// Makes placeholders again of lowered callbacks.
