@@ -346,3 +346,25 @@ def test_other_threads_run_while_one_splits():
     done.set()
     thread.join()
     assert any(start < at < end for at in ticks)
+
+
+# ---------------------------------------------------------------- other platforms, fewer levels, no shardings
+
+
+def test_exports_are_retargeted_or_said_to_be_bound(tmp_path: Path):
+    exports = ROOT / "testdata" / "exports"
+    several = jaxprism.retarget(exports / "single.jax-0.12.0.1.jax_exported", platforms=["rocm", "tpu"])
+    assert jaxprism.info(several)["levels"][0]["signature"]["platforms"] == ["rocm", "tpu"]
+    path = jaxprism.retarget(several, platforms=["cpu"], out=tmp_path / "cpu.jax_exported")
+    assert path.read_bytes() == jaxprism.retarget(several, platforms=["cpu"])
+    with pytest.raises(
+        jaxprism.JaxprismError, match="custom call `lapack_spotrf_ffi`: it is for `cpu`, not for `rocm`"
+    ):
+        jaxprism.retarget(exports / "linalg.jax-0.12.0.1.jax_exported", platforms=["rocm"])
+
+
+def test_gradients_and_shardings_are_left_out():
+    exports = ROOT / "testdata" / "exports"
+    parts = jaxprism.split(exports / "sharded.jax-0.12.0.1.jax_exported", strip_sdy=True)
+    assert {jaxprism.info(part)["levels"][0]["signature"]["nr_devices"] for part in parts.values()} == {1}
+    assert len(jaxprism.info(jaxprism.strip(exports / "vjp.jax-0.12.0.1.jax_exported", no_vjp=True))["levels"]) == 1

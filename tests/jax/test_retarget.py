@@ -10,6 +10,7 @@ import pytest
 from jax import export, lax
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
+
 from tool import ROOT, Tool
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4) / 7
@@ -58,7 +59,9 @@ def test_a_neutral_program_computes_the_same_bits(tool: Tool, before: tuple[str,
     inputs = [X, W, *cotangents]
     for _ in range(2):
         assert found.platforms == tuple(after.split(","))
-        same_bits(jax.jit(found.call)(*inputs[: len(found.in_avals)]), jax.jit(direct.call)(*inputs[: len(direct.in_avals)]))
+        same_bits(
+            jax.jit(found.call)(*inputs[: len(found.in_avals)]), jax.jit(direct.call)(*inputs[: len(direct.in_avals)])
+        )
         found, direct = found.vjp(), direct.vjp()
 
 
@@ -116,7 +119,10 @@ def test_linear_algebra_is_bound_and_can_be_mapped(tool: Tool, tmp_path: Path):
     targets = {found["target"] for found in bindings(tool, data, "rocm", tmp_path)}
     assert {"cusolver_potrf_ffi", "cusolver_getrf_ffi", "cu_lu_pivots_to_permutation"} <= targets
     assert all(found["platforms"] == ["cuda"] for found in bindings(tool, data, "cpu", tmp_path))
-    mapped, direct = (load(each).mlir_module() for each in (retarget(tool, data, "rocm", "--map-targets"), exported(solve, ("rocm",), square)))
+    mapped, direct = (
+        load(each).mlir_module()
+        for each in (retarget(tool, data, "rocm", "--map-targets"), exported(solve, ("rocm",), square))
+    )
 
     def calls(module: str) -> list[str]:
         return sorted(line.split("@")[1].split("(")[0] for line in module.splitlines() if "custom_call @" in line)
@@ -178,7 +184,10 @@ def test_disabled_checks_stay(tool: Tool):
 def test_lowered_callbacks_bind_and_effects_stay(tool: Tool, tmp_path: Path):
     shipped = (ROOT / "testdata" / "exports" / "lowered.jax-0.12.0.1.jax_exported").read_bytes()
     found = bindings(tool, shipped, "rocm", tmp_path)
-    assert {each["target"].rsplit("_callback", 1)[0] for each in found} == {"xla_ffi_python_gpu", "xla_buffer_python_gpu"}
+    assert {each["target"].rsplit("_callback", 1)[0] for each in found} == {
+        "xla_ffi_python_gpu",
+        "xla_buffer_python_gpu",
+    }
     assert all("process that wrote it" in each["reason"] for each in found)
 
 
