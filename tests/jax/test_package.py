@@ -137,7 +137,8 @@ def test_diff_of_two_exports_of_the_same_program(tmp_path: Path):
 
 def test_diff_of_slightly_different_programs():
     ours = exported(2.0)
-    found = jaxprism.diff(ours, exported(3.0))
+    # Whoever calls is in the places.
+    found = jaxprism.diff(ours, exported(3.0), ignore=["locations"])
     assert not found["equal"]
     assert {name: count for name, count in found["counts"].items() if count} == {"operations": 1}
     (change,) = found["changes"]
