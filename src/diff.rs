@@ -12,6 +12,8 @@ mod module;
 mod shapes;
 mod signature;
 
+use std::str::FromStr;
+
 use indexmap::IndexMap;
 use serde::Serialize;
 
@@ -41,6 +43,23 @@ pub enum Ignore {
     Names,
     /// Who wrote the file: the versions of JAX, of StableHLO, of the container's schema and of MLIR's bytecode.
     Versions,
+}
+
+impl Ignore {
+    /// All there are, by their names.
+    pub const ALL: [(&'static str, Self); 3] = [("locations", Self::Locations), ("names", Self::Names), ("versions", Self::Versions)];
+}
+
+impl FromStr for Ignore {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let found = Self::ALL.into_iter().find(|(name, _)| *name == text);
+        found.map(|(_, ignore)| ignore).ok_or_else(|| {
+            let names = Self::ALL.map(|(name, _)| format!("`{name}`"));
+            Error::refused(format!("`{text}` cannot be ignored")).with_hint(format!("there are {}", names.join(", ")))
+        })
+    }
 }
 
 /// What [`diff`] is asked for.

@@ -70,8 +70,9 @@ fn run(command: &str, room: &TempDir) -> Result<String, String> {
     let output = shell.output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     let (stdout, stderr) = (text(output.stdout), text(output.stderr));
-    // A check that finds something ends with 1, and prints what it found.
-    let is_check = command.starts_with("jaxprism check") && output.status.code() == Some(1) && stderr.is_empty();
+    // A check or a comparison that finds something ends with 1, and prints what it found.
+    let is_check = ["jaxprism check", "jaxprism diff"].iter().any(|verb| command.starts_with(verb));
+    let is_check = is_check && output.status.code() == Some(1) && stderr.is_empty();
     if output.status.success() || is_check { Ok(stdout + &stderr) } else { Err(format!("{}\n{stdout}{stderr}", output.status)) }
 }
 

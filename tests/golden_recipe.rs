@@ -56,7 +56,7 @@ fn said(output: &Output) -> String {
 #[cfg(unix)]
 #[test]
 fn the_recipe_for_golden_tests_in_a_shell() {
-    let [recipe] = &fences("docs/golden-tests.md", "sh")[..] else { panic!("one recipe") };
+    let [recipe, _] = &fences("docs/golden-tests.md", "sh")[..] else { panic!("two recipes") };
     let room = room();
     assert!(!run(&room, recipe, &[]).status.success(), "there is nothing to compare with");
     let output = run(&room, recipe, &[("UPDATE", "1")]);
@@ -69,4 +69,26 @@ fn the_recipe_for_golden_tests_in_a_shell() {
     fs::write(golden("cuda"), text.replacen("vhlo.add_v1", "vhlo.subtract_v1", 1)).unwrap();
     let output = run(&room, recipe, &[]);
     assert!(!output.status.success() && said(&output).contains("\n-") && said(&output).contains("vhlo.subtract_v1"), "{}", said(&output));
+}
+
+#[cfg(unix)]
+#[test]
+fn the_recipe_for_golden_exports_in_a_shell() {
+    let [_, recipe] = &fences("docs/golden-tests.md", "sh")[..] else { panic!("two recipes") };
+    let room = room();
+    assert_eq!(run(&room, recipe, &[]).status.code(), Some(2), "there is nothing to compare with");
+    let output = run(&room, recipe, &[("UPDATE", "1")]);
+    assert!(output.status.success() && said(&output).contains(" are identical: "), "{}", said(&output));
+    // No locations: the same program.
+    let output = run(&room, "jaxprism opt model.jax_exported --pass strip-locations -o other && mv other model.jax_exported", &[]);
+    assert!(output.status.success(), "{}", said(&output));
+    let output = run(&room, recipe, &[]);
+    assert!(output.status.success() && said(&output).contains(" the same program but for what is ignored: "), "{}", said(&output));
+    // Another program.
+    fs::copy(root().join("testdata/exports/single.jax-0.12.0.1.jax_exported"), room.path().join("model.jax_exported")).unwrap();
+    let output = run(&room, recipe, &[]);
+    assert!(output.status.code() == Some(1) && said(&output).contains("\nsignature\n") && output.stderr.is_empty(), "{}", said(&output));
+    fs::write(room.path().join("model.jax_exported"), "no export").unwrap();
+    let output = run(&room, recipe, &[]);
+    assert!(output.status.code() == Some(1) && output.stdout.is_empty() && !output.stderr.is_empty(), "{}", said(&output));
 }

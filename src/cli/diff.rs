@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use crate::diff::{Change, ChangeKind, Counts, How, Part, Side};
 use crate::error::{Error, Result};
 use crate::{Diff, DiffOptions, Ignore};
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 
 use super::io::{self, Input, is_dash};
@@ -47,8 +48,8 @@ pub struct Opts {
 
     /// What may differ: `locations` in the source; `names` of private functions, of meshes and of the module, and the order of functions; `versions` of JAX,
     /// StableHLO, schema and bytecode
-    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
-    ignore: Vec<Ignored>,
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = ignore())]
+    ignore: Vec<Ignore>,
 
     /// Changes to show; all of them in JSON, else 100 without this
     #[arg(long, value_name = "N")]
@@ -63,11 +64,8 @@ pub struct Opts {
     quiet: bool,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Ignored {
-    Locations,
-    Names,
-    Versions,
+fn ignore() -> impl TypedValueParser<Value = Ignore> {
+    PossibleValuesParser::new(Ignore::ALL.map(|(name, _)| name)).try_map(|name| name.parse())
 }
 
 /// The JSON: what the library found, and which files.
@@ -85,12 +83,7 @@ impl Opts {
             refuse_arguments("standard input holds one export, and `-` is named twice");
         }
         let (a, b) = (Input::read(Some(&self.a))?, Input::read(Some(&self.b))?);
-        let ignore = self.ignore.iter().map(|ignored| match ignored {
-            Ignored::Locations => Ignore::Locations,
-            Ignored::Names => Ignore::Names,
-            Ignored::Versions => Ignore::Versions,
-        });
-        let mut options = DiffOptions::default().ignore(ignore);
+        let mut options = DiffOptions::default().ignore(self.ignore.iter().copied());
         if let Some(most) = if self.json { self.max } else { Some(self.max.unwrap_or(SHOWN)) } {
             options = options.max_changes(if self.quiet { 0 } else { most });
         }

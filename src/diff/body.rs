@@ -591,7 +591,9 @@ impl Comparison<'_, '_, '_> {
             }
             self.attribute_details(&mut details, left, right);
         }
-        self.callees(&mut details, left, right);
+        if self.a.shapes.names_functions(ours) || self.b.shapes.names_functions(theirs) {
+            self.callees(&mut details, left, right);
+        }
         self.operands(&mut details, left, right);
         if !is_alike {
             for (left, right) in self.values(left.results, right.results) {
@@ -611,6 +613,15 @@ impl Comparison<'_, '_, '_> {
             if left.regions.len != right.regions.len {
                 details.push(detail("regions", Some(left.regions.len.to_string()), Some(right.regions.len.to_string())));
             }
+        }
+        let names_functions = self.a.shapes.names_functions(ours);
+        if let (false, true, false, Some(one), Some(other)) =
+            (is_alike, details.is_empty(), names_functions, left.attributes, right.attributes)
+            && !self.is_same(Some(one), Some(other))
+        {
+            // Dictionaries with something in them that has no name.
+            let texts = self.attribute_texts(Some(one), Some(other));
+            details.push(detail("attributes", texts.0, texts.1));
         }
         for (number, (left, right)) in self.a.regions(left).iter().zip(self.b.regions(right)).enumerate() {
             let (left, right) = (self.a.blocks(left), self.b.blocks(right));

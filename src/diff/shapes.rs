@@ -9,12 +9,15 @@ use std::collections::HashMap;
 
 use super::classes::Classes;
 use super::module::{Module, values};
-use crate::bytecode::{OpNameId, Operation, ValueId};
+use crate::bytecode::{AttributeId, OpNameId, Operation, ValueId};
 
 /// Stands between the parts of a list of numbers; no part of it itself.
 const END: u32 = u32::MAX;
 /// Stands for a function that is not matched, or that calls itself.
 const ANY: u32 = u32::MAX - 1;
+
+/// The operation that is a function.
+const FUNCTION: &str = "vhlo.func_v1";
 
 /// Lists of numbers, and names, under common numbers.
 #[derive(Default)]
@@ -62,6 +65,8 @@ pub(super) struct Shapes {
     pub(super) deep: Vec<u32>,
     /// Operations that name functions.
     naming: Vec<u32>,
+    /// Numbers of dictionaries.
+    dictionaries: HashMap<(AttributeId, bool), (u32, bool)>,
     /// Where each value comes from: the operation and the number of the result, or the number of the argument.
     origins: Vec<(Option<u32>, u32)>,
 }
@@ -77,6 +82,7 @@ impl Shapes {
             own: Vec::new(),
             deep: Vec::new(),
             naming: Vec::new(),
+            dictionaries: HashMap::new(),
             origins: vec![(None, 0); tree.value_types.len()],
         };
         for block in &tree.blocks {
@@ -93,14 +99,8 @@ impl Shapes {
                 shapes.origins[value.index()] = (Some(position as u32), number as u32);
             });
             list.clear();
-            let mut attributes = module.bytecode.attributes_of(operation);
-            attributes.sort();
-            let mut names_functions = false;
-            for (key, value) in attributes {
-                let is_naming = module.is_naming(key, value);
-                names_functions |= is_naming;
-                list.extend([interner.name(key), if is_naming { ANY } else { classes.attribute(value) }]);
-            }
+            let (attributes, names_functions) = shapes.attributes(module, operation, classes, interner);
+            list.push(attributes);
             list.push(END);
             list.extend(module.operands(operation).iter().map(class));
             list.push(END);
@@ -119,6 +119,38 @@ impl Shapes {
             }
         }
         shapes
+    }
+
+    /// A number for the attributes of an operation, whatever functions they name, and whether they name any. Dictionaries can be large and are shared: each
+    /// is looked at once.
+    fn attributes(&mut self, module: &Module<'_, '_>, operation: &Operation, classes: &Classes, interner: &mut Interner) -> (u32, bool) {
+        let is_function = module.bytecode.op_name(operation) == FUNCTION;
+        let number = |interner: &mut Interner, attributes: &mut Vec<(&[u8], AttributeId)>| {
+            attributes.sort();
+            let (mut list, mut names_functions) = (Vec::new(), false);
+            // Functions are told apart by what they do, not by their names.
+            for (key, value) in attributes.iter().filter(|(key, _)| !is_function || *key != b"sym_name") {
+                let is_naming = module.is_naming(key, *value);
+                names_functions |= is_naming;
+                list.extend([interner.name(key), if is_naming { ANY } else { classes.attribute(*value) }]);
+            }
+            (interner.list(&list), names_functions)
+        };
+        let dictionary = operation.attributes.map(|id| {
+            *self.dictionaries.entry((id, is_function)).or_insert_with(|| {
+                let mut items = module.bytecode.tables.dictionary(id).into_iter().flatten().collect::<Vec<_>>();
+                let found = number(interner, &mut items);
+                // What has no name in it counts as well.
+                let is_whole = 2 * items.len() + 1 == module.bytecode.tables.attribute(id).fields.len();
+                if is_whole { found } else { (interner.list(&[END, END, classes.attribute(id)]), found.1) }
+            })
+        });
+        let bare = Operation { attributes: None, ..operation.clone() };
+        let inherent = operation.properties.map(|_| number(interner, &mut module.bytecode.attributes_of(&bare)));
+        match (inherent, dictionary) {
+            (Some(one), Some(other)) => (interner.list(&[END, one.0, other.0]), one.1 || other.1),
+            (one, other) => one.or(other).unwrap_or_else(|| (interner.list(&[]), false)),
+        }
     }
 
     /// What each function does.
@@ -156,13 +188,7 @@ impl Shapes {
         let tree = &module.bytecode.tree;
         let position = module.functions[function].position;
         let operation = module.operation(position);
-        let mut list = Vec::new();
-        let mut attributes = module.bytecode.attributes_of(operation);
-        attributes.sort();
-        for (key, value) in attributes.into_iter().filter(|(key, _)| *key != b"sym_name") {
-            list.extend([interner.name(key), classes.attribute(value)]);
-        }
-        list.push(END);
+        let mut list = vec![self.base[position as usize], END];
         // Values are numbered anew, so that it does not matter what stands before the function.
         let mut numbers: HashMap<ValueId, u32> = HashMap::new();
         let number = |numbers: &mut HashMap<ValueId, u32>, value: ValueId| {
@@ -234,6 +260,11 @@ impl Shapes {
             }
             self.deep[position] = interner.list(&list);
         }
+    }
+
+    /// Whether an operation names functions.
+    pub(super) fn names_functions(&self, position: u32) -> bool {
+        self.naming.binary_search(&position).is_ok()
     }
 
     /// The operation that a value is a result of.

@@ -10,7 +10,9 @@ use jaxprism::callbacks::Table;
 use jaxprism::passes::{Options, find};
 use jaxprism::pieces::Pieces;
 use jaxprism::split::rewrite;
-use jaxprism::{CheckOptions, Error, ErrorKind, Exported, SizeOptions, SplitOptions, callbacks_of, check, inspect, size, split};
+use jaxprism::{
+    CheckOptions, DiffOptions, Error, ErrorKind, Exported, SizeOptions, SplitOptions, callbacks_of, check, diff, inspect, size, split,
+};
 
 use super::{Random, Sample, mutate_bytes, mutate_module, on_a_large_stack, samples, shipped, with_module};
 
@@ -61,8 +63,16 @@ pub fn container(name: &str, bytes: &[u8]) {
     }
 }
 
-/// Splits, inspects and checks a file; what comes out must be readable.
+/// Splits, inspects and checks a file, and compares it with another one; what comes out must be readable.
 pub fn whole(name: &str, bytes: &[u8]) {
+    static OTHER: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        let sample = shipped().into_iter().find(|sample| sample.name.starts_with("control.jax-0.12.0.1"));
+        sample.expect("it ships with the project").bytes
+    });
+    match diff(&OTHER, bytes, &DiffOptions::default()) {
+        Ok(diff) => assert_eq!(diff.equal, diff.counts.total() == 0, "{name}"),
+        Err(error) => check_error(name, &error),
+    }
     let inspected = [inspect(bytes).err(), callbacks_of(bytes, &Table::default()).err(), check(bytes, &CheckOptions::default()).err()];
     inspected.iter().flatten().for_each(|error| check_error(name, error));
     match size(bytes, &SizeOptions::default()) {

@@ -142,6 +142,57 @@ def test_the_command_is_that_of_the_program(tool: Tool):
     assert jaxprism.__version__ in tool.run("--version").stdout.decode()
 
 
+# ---------------------------------------------------------------- diff
+
+
+def exported(scale: float, shape: tuple[int, ...] = (4,)) -> bytes:
+    def model(x):
+        y = jax.numpy.sin(x["w"]) * scale
+        return jax.numpy.cumsum(y)
+
+    arguments = {"w": jax.ShapeDtypeStruct(shape, np.float32)}
+    return jax.export.export(jax.jit(model), platforms=["cpu"])(arguments).serialize()
+
+
+def test_diff_of_two_exports_of_the_same_program(tmp_path: Path):
+    ours = exported(2.0)
+    assert jaxprism.diff(ours, ours)["identical"]
+    # Another process, from another file: the places are others, the program is not.
+    script = "import sys, test_package; sys.stdout.buffer.write(test_package.exported(2.0))"
+    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); {script}"]
+    theirs = subprocess.run(command, capture_output=True, timeout=300, check=True).stdout
+    found = jaxprism.diff(ours, theirs, ignore=["locations"])
+    assert found["equal"] and found["changes"] == [], found["changes"]
+    (tmp_path / "a").write_bytes(ours)
+    (tmp_path / "b").write_bytes(theirs)
+    assert jaxprism.diff(tmp_path / "a", str(tmp_path / "b"), ignore=["locations"]) == found
+
+
+def test_diff_of_slightly_different_programs():
+    ours = exported(2.0)
+    # Whoever calls is in the places.
+    found = jaxprism.diff(ours, exported(3.0), ignore=["locations"])
+    assert not found["equal"]
+    assert {name: count for name, count in found["counts"].items() if count} == {"operations": 1}
+    (change,) = found["changes"]
+    assert (change["kind"], change["how"], change["what"]) == ("operation", "changed", "vhlo.constant_v1")
+    constants = {"a": "dense<2.0> : tensor<f32>", "b": "dense<3.0> : tensor<f32>"}
+    assert change["details"] == [{"what": "attribute `value`", **constants}]
+    assert "test_package.py" in change["a"]["place"]
+    found = jaxprism.diff(ours, exported(2.0, (8,)), max_changes=2)
+    signature = [(each["what"], each["a"]["text"], each["b"]["text"]) for each in found["changes"]]
+    assert signature == [("args[0]['w']", "float32[4]", "float32[8]"), ("result", "float32[4]", "float32[8]")]
+    assert found["is_cut"] and found["counts"]["operations"] > 0
+
+
+def test_diff_of_what_is_no_export():
+    with pytest.raises(jaxprism.JaxprismError) as raised:
+        jaxprism.diff(DEMO, b"no export")
+    assert raised.value.kind == "format" and "cannot read B" in str(raised.value)
+    with pytest.raises(jaxprism.JaxprismError, match="`places` cannot be ignored"):
+        jaxprism.diff(DEMO, DEMO, ignore=["places"])
+
+
 # ---------------------------------------------------------------- verify
 
 

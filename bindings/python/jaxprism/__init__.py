@@ -25,7 +25,7 @@ from jaxprism._errors import (
     UnstableNameError,
     UnstableNameWarning,
 )
-from jaxprism._files import Outputs, callbacks, check, info, retarget, size, split, strip, unlower, verify
+from jaxprism._files import Outputs, callbacks, check, diff, info, retarget, size, split, strip, unlower, verify
 from jaxprism._names import named
 from jaxprism._native import __version__ as __version__
 from jaxprism._slots import TARGET, Array, Slot
@@ -58,6 +58,7 @@ __all__ = [
     "bindings",
     "callbacks",
     "check",
+    "diff",
     "export",
     "info",
     "load",

@@ -319,3 +319,26 @@ def verify(
         )
         found["verified"] = found["verified"] and not found["run"]["differences"]
     return found
+
+
+def diff(a: Source, b: Source, *, ignore: Iterable[str] = (), max_changes: int | None = None) -> dict[str, Any]:
+    """How two exports differ as programs: their signatures, their functions, and operation by operation.
+
+    What `jaxprism diff --json` prints but for the `paths`; `docs/json.md` describes it. `equal` says whether nothing
+    differs but what is ignored, and `changes` lists what does.
+
+    >>> jaxprism.diff("golden.jax_exported", "new.jax_exported", ignore=["locations"])["equal"]  # doctest: +SKIP
+    True
+
+    Args:
+      a: the first export: bytes, or the path of a file. A module alone will do as well.
+      b: the second one.
+      ignore: what may differ: `"locations"` in the source; `"names"` of private functions, of meshes and of the module,
+        and the order of functions; `"versions"` of JAX, StableHLO, schema and bytecode.
+      max_changes: list no more changes than this; all are counted.
+
+    Raises:
+      JaxprismError: a file is malformed or cannot be read, or there is no such thing to ignore.
+    """
+    ours, theirs = _arguments.source(a), _arguments.source(b)
+    return json.loads(_native.diff(ours, theirs, _arguments.texts(ignore, "ignore"), max_changes))

@@ -15,8 +15,8 @@ use jaxprism::callbacks::{CallbackOptions, Policies, Policy, Rule, Table};
 use jaxprism::files::{Files, Names, quoted};
 use jaxprism::reader::MAX_EXPORT_BYTES;
 use jaxprism::{
-    CheckOptions, Error, ErrorKind, Exported, Locations, OptOptions, Output, OutputOptions, Platform, RetargetOptions, SizeOptions,
-    SplitOptions, StripOptions, TargetsAllowed, VerifyOptions,
+    CheckOptions, DiffOptions, Error, ErrorKind, Exported, Ignore, Locations, OptOptions, Output, OutputOptions, Platform, RetargetOptions,
+    SizeOptions, SplitOptions, StripOptions, TargetsAllowed, VerifyOptions,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -26,7 +26,7 @@ use pyo3::types::{IntoPyDict, PyBytes};
 #[pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
-    use super::{callbacks, check, command_line, info, retarget, size, split, split_to_files, strip, unlower, validate, verify};
+    use super::{callbacks, check, command_line, diff, info, retarget, size, split, split_to_files, strip, unlower, validate, verify};
 
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "Python's name")]
@@ -303,6 +303,17 @@ fn verify(py: Python<'_>, original: Source, split: Source, ignore_locations: boo
     detached(py, split, |split| {
         let options = VerifyOptions::default().ignore_locations(ignore_locations).table(read_table(table.as_deref())?);
         to_json(&jaxprism::verify(&original, split, &options)?)
+    })
+}
+
+/// How two exports differ, as JSON.
+#[pyfunction]
+fn diff(py: Python<'_>, a: Source, b: Source, ignore: Vec<String>, max_changes: Option<usize>) -> PyResult<String> {
+    let a = py.detach(|| a.read()).map_err(|error| raise(&error))?;
+    detached(py, b, |b| {
+        let mut options = DiffOptions::default().ignore(parse::<Ignore>(&ignore)?);
+        options.max_changes = max_changes;
+        to_json(&jaxprism::diff(&a, b, &options)?)
     })
 }
 
