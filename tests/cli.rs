@@ -33,6 +33,7 @@ mod golden_texts {
         let room = Room::new();
         golden("jaxprism.help", &room.run(&["--help"]).done());
         golden("split.help", &room.run(&["split", "--help"]).done());
+        golden("merge.help", &room.run(&["merge", "--help"]).done());
         golden("info.help", &room.run(&["info", "--help"]).done());
         golden("callbacks.help", &room.run(&["callbacks", "--help"]).done());
         golden("check.help", &room.run(&["check", "--help"]).done());

@@ -53,11 +53,15 @@ impl<'a> PyTree<'a> {
                 paths.push(path);
                 continue;
             }
-            let fields = node.custom_fields();
-            let children = node.children().iter().enumerate();
-            pending.extend(children.rev().map(|(index, child)| (child, format!("{path}{}", node.step(index, fields.as_deref())))));
+            pending.extend(node.steps().into_iter().rev().map(|(step, child)| (child, format!("{path}{step}"))));
         }
         paths
+    }
+
+    /// The nodes below, each with how a path continues to it.
+    pub(crate) fn steps(&self) -> Vec<(String, &PyTree<'a>)> {
+        let fields = self.custom_fields();
+        self.children().iter().enumerate().map(|(index, child)| (self.step(index, fields.as_deref()), child)).collect()
     }
 
     /// Checks that a dict has a key for every child; JAX's reader asserts the same.
