@@ -16,8 +16,8 @@ use super::map::{self, Map};
 /// Bytes of a stream that are looked at before all of it is read.
 const LOOKED_AT: u64 = 1 << 16;
 
-/// The mapped input, for as long as the program runs: whatever goes wrong, it may be why.
-static WATCHED: Mutex<Option<Watched>> = Mutex::new(None);
+/// The mapped inputs, for as long as the program runs: whatever goes wrong, they may be why. A fault is noticed in the last of them.
+static WATCHED: Mutex<Vec<Watched>> = Mutex::new(Vec::new());
 
 /// A file as it was when it was opened.
 struct Watched {
@@ -104,19 +104,26 @@ pub fn check_input() -> Result<()> {
 /// What happened to the input while it was read, if something did.
 pub fn changed_input() -> Option<Error> {
     let watched = WATCHED.lock().unwrap_or_else(PoisonError::into_inner);
-    let Watched { name, file, before } = watched.as_ref()?;
-    let now = file.metadata().ok()?;
-    let what = if now.len() < before.len() || map::is_shorter() {
-        "became shorter"
-    } else if now.len() > before.len() {
-        "became longer"
-    } else if now.modified().ok() != before.modified().ok() {
-        "was changed"
-    } else {
-        return None;
-    };
-    let error = Error::new(error::ErrorKind::Io, format!("{name} {what} while it was read"));
-    Some(error.with_hint("run it again once the file is complete"))
+    watched.iter().enumerate().find_map(|(number, input)| input.change(number + 1 == watched.len() && map::is_shorter()))
+}
+
+impl Watched {
+    /// What happened to the file; a fault says that it became shorter, even if it no longer is.
+    fn change(&self, has_faulted: bool) -> Option<Error> {
+        let Self { name, file, before } = self;
+        let now = file.metadata().ok()?;
+        let what = if now.len() < before.len() || has_faulted {
+            "became shorter"
+        } else if now.len() > before.len() {
+            "became longer"
+        } else if now.modified().ok() != before.modified().ok() {
+            "was changed"
+        } else {
+            return None;
+        };
+        let error = Error::new(error::ErrorKind::Io, format!("{name} {what} while it was read"));
+        Some(error.with_hint("run it again once the file is complete"))
+    }
 }
 
 /// Reads a file of text.
@@ -142,7 +149,7 @@ fn read_file(path: &Path) -> Result<Bytes> {
         }
         if let Some(map) = Map::new(&file) {
             let watched = Watched { name: quoted(path), file: file.try_clone().map_err(failed)?, before };
-            *WATCHED.lock().unwrap_or_else(PoisonError::into_inner) = Some(watched);
+            WATCHED.lock().unwrap_or_else(PoisonError::into_inner).push(watched);
             return Ok(Bytes::Mapped(map, file));
         }
     }

@@ -46,14 +46,16 @@ fn union<'e, T: Clone + PartialEq + 'e>(lists: impl Iterator<Item = &'e Option<V
 
 /// JAX lists no sharding for an argument that a module does not take, so it comes from an export whose module takes it.
 fn adopt_shardings<'a>(joined: &mut Exported<'a>, newest: &Exported<'a>, exports: &[&Exported<'a>], kept: &[u16]) -> Result<()> {
-    let takes = |exported: &Exported<'_>, number: u16| exported.module_kept_var_idx.iter().flatten().any(|kept| *kept == number);
+    let takes = |exported: &Exported<'_>, number: u16| {
+        exported.module_kept_var_idx.as_ref().is_some_and(|kept| kept.binary_search(&number).is_ok())
+    };
+    let shardings: Vec<_> = exports.iter().map(|exported| (*exported, exported.input_shardings())).collect();
     for number in kept.iter().copied().filter(|number| !takes(newest, *number)) {
         let place = usize::from(number);
-        let takers = exports.iter().filter(|exported| takes(exported, number));
-        let sharding = takers.filter_map(|exported| Some((*exported, *exported.input_shardings().get(place)?))).next();
-        let Some((from, sharding)) = sharding else { continue };
-        if sharding != ResolvedSharding::Unspecified {
-            set_sharding(joined, place, from, &sharding)?;
+        let taker = shardings.iter().find(|(exported, _)| takes(exported, number));
+        let sharding = taker.and_then(|(exported, shardings)| Some((exported, shardings.get(place)?)));
+        if let Some((from, sharding)) = sharding.filter(|(_, sharding)| **sharding != ResolvedSharding::Unspecified) {
+            set_sharding(joined, place, from, sharding)?;
         }
     }
     Ok(())

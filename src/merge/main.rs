@@ -105,7 +105,7 @@ impl<'s, 'b> Main<'s, 'b> {
 
     /// The place of an argument of the export among the arrays that it takes.
     fn place_of(&self, number: u16) -> Option<usize> {
-        self.branch.kept.iter().position(|kept| *kept == number)
+        self.branch.kept.binary_search(&number).ok()
     }
 
     fn input(&self, place: usize) -> Option<Port<'s>> {

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use rustc_hash::FxHashSet;
+
 use crate::container::{AbstractMesh, Aval, Exported, MemorySpace, NamedSharding, PyTree, PyTreeKind, ResolvedSharding};
 
 /// One place in which two exports differ.
@@ -104,15 +106,14 @@ fn in_avals(paths: &[String], first: &[&Aval<'_>], second: &[&Aval<'_>]) -> Opti
 
 /// Compares the shardings of results, and of arguments that both modules take: JAX lists none for others.
 fn in_shardings(first: &Exported<'_>, second: &Exported<'_>) -> Option<Difference> {
-    let keeps =
-        |exported: &Exported<'_>, number: usize| exported.module_kept_var_idx.iter().flatten().any(|kept| usize::from(*kept) == number);
+    let kept = |exported: &Exported<'_>| exported.module_kept_var_idx.iter().flatten().map(|kept| usize::from(*kept)).collect();
+    let kept: [FxHashSet<usize>; 2] = [kept(first), kept(second)];
     let inputs = first.input_shardings().into_iter().zip(second.input_shardings()).zip(first.input_paths()).enumerate();
-    let inputs = inputs.filter(|(number, _)| keeps(first, *number) && keeps(second, *number)).map(|(_, found)| found);
+    let inputs = inputs.filter(|(number, _)| kept.iter().all(|kept| kept.contains(number))).map(|(_, found)| found);
     let outputs = first.output_shardings().into_iter().zip(second.output_shardings()).zip(first.output_paths());
     for ((one, other), path) in inputs.collect::<Vec<_>>().into_iter().chain(outputs.collect::<Vec<_>>()) {
-        let shown = (shown_sharding(first, &one), shown_sharding(second, &other));
         if !is_same_sharding(first, &one, second, &other) {
-            return Some(Difference { place: path, first: shown.0, second: shown.1 });
+            return Some(Difference { place: path, first: shown_sharding(first, &one), second: shown_sharding(second, &other) });
         }
     }
     None

@@ -10,7 +10,7 @@ use jaxprism::callbacks::Table;
 use jaxprism::passes::{Options, find};
 use jaxprism::pieces::Pieces;
 use jaxprism::split::rewrite;
-use jaxprism::{CheckOptions, Error, ErrorKind, Exported, SplitOptions, callbacks_of, check, inspect, split};
+use jaxprism::{CheckOptions, Error, ErrorKind, Exported, MergeInput, Platform, SplitOptions, callbacks_of, check, inspect, merge, split};
 
 use super::{Random, Sample, mutate_bytes, mutate_module, on_a_large_stack, samples, shipped, with_module};
 
@@ -77,6 +77,7 @@ pub fn whole(name: &str, bytes: &[u8]) {
     }
     match split(bytes, &SplitOptions::default()) {
         Ok(split) => {
+            merged(name, split.outputs.values().map(|output| output.exported.clone()).collect());
             for output in split.outputs.values() {
                 let written = output.to_vec();
                 let again = Exported::read(&written).unwrap_or_else(|error| panic!("{name}: cannot read what was written: {error:?}"));
@@ -84,6 +85,31 @@ pub fn whole(name: &str, bytes: &[u8]) {
                     let module = level.module.as_borrowed().unwrap();
                     Bytecode::read(module, 0).unwrap_or_else(|error| panic!("{name}: cannot read a module that was written: {error:?}"));
                 }
+            }
+        }
+        Err(error) => check_error(name, &error),
+    }
+}
+
+/// Merges exports for one platform each; one alone with itself under another name. What comes out must be readable.
+fn merged(name: &str, mut parts: Vec<Exported<'_>>) {
+    if let [only] = &parts[..] {
+        let mut other = only.clone();
+        let rename = |_, level: &mut Exported<'_>| {
+            level.platforms = vec![Platform::new("another")];
+            Ok(())
+        };
+        other.for_each_level_mut(rename).unwrap();
+        parts.push(other);
+    }
+    let files: Vec<_> = parts.iter().map(|part| part.write().unwrap().to_vec()).collect();
+    match merge(&files.iter().map(|file| MergeInput::new(file)).collect::<Vec<_>>()) {
+        Ok(merged) => {
+            let written = merged.output.to_vec();
+            let again = Exported::read(&written).unwrap_or_else(|error| panic!("{name}: cannot read what was merged: {error:?}"));
+            for level in again.levels() {
+                let module = level.module.as_borrowed().unwrap();
+                Bytecode::read(module, 0).unwrap_or_else(|error| panic!("{name}: cannot read a module that was merged: {error:?}"));
             }
         }
         Err(error) => check_error(name, &error),
