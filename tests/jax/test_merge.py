@@ -1,7 +1,7 @@
 """Acceptance of `jaxprism merge` by real JAX.
 
-Every program of `programs.py` is exported for each platform alone, merged, and held against two truths: the single exports, by numbers and by graph, and
-the export that JAX itself makes of the source for all platforms.
+Every program of `programs.py` is exported for each platform alone, merged, and held against two truths: the single
+exports, by numbers and by graph, and the export that JAX itself makes of the source for all platforms.
 """
 
 import dataclasses
