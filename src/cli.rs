@@ -13,6 +13,7 @@ mod io;
 mod man;
 mod many;
 mod map;
+mod merge;
 mod opt;
 mod print;
 mod progress;
@@ -42,6 +43,7 @@ const EXAMPLES: &str = "\
 Examples:
   jaxprism split model.jax_exported               write model.cpu.jax_exported and so on beside it
   jaxprism split model.jax_exported -p cuda -o out/
+  jaxprism merge model.*.jax_exported -o model.jax_exported
   jaxprism info model.jax_exported                platforms, arguments, what each platform runs
   jaxprism callbacks model.jax_exported           Python callbacks, and what each platform has for them
   jaxprism check model.jax_exported --no-callbacks
@@ -66,6 +68,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Verb {
     Split(split::Opts),
+    Merge(merge::Opts),
     Strip(strip::Opts),
     Retarget(retarget::Opts),
     Info(info::Opts),
@@ -110,6 +113,7 @@ impl Cli {
     fn run(&self) -> Result<ExitCode> {
         match &self.verb {
             Verb::Split(opts) => opts.run(),
+            Verb::Merge(opts) => opts.run(),
             Verb::Strip(opts) => opts.run(),
             Verb::Retarget(opts) => opts.run(),
             Verb::Info(opts) => opts.run(),

@@ -547,10 +547,10 @@ pub(crate) fn rewrite_observed<'a>(
 }
 
 /// Runs passes over the module in MLIR, as often as it is called.
-type Run<'r> = &'r mut dyn FnMut(&[&'static Pass], &Options) -> Result<Vec<PassRun>>;
+pub(crate) type Run<'r> = &'r mut dyn FnMut(&[&'static Pass], &Options) -> Result<Vec<PassRun>>;
 
 /// Takes a module into MLIR, lets `work` look at it and run passes, and takes it out again.
-fn in_mlir<'a, T>(
+pub(crate) fn in_mlir<'a, T>(
     bytecode: &Bytecode<'a>,
     observer: Option<Observer<'_>>,
     work: impl FnOnce(&Program<'_, 'a>, Run<'_>) -> Result<T>,

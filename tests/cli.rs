@@ -35,6 +35,7 @@ mod golden_texts {
         golden("split.help", &room.run(&["split", "--help"]).done());
         golden("strip.help", &room.run(&["strip", "--help"]).done());
         golden("retarget.help", &room.run(&["retarget", "--help"]).done());
+        golden("merge.help", &room.run(&["merge", "--help"]).done());
         golden("info.help", &room.run(&["info", "--help"]).done());
         golden("callbacks.help", &room.run(&["callbacks", "--help"]).done());
         golden("check.help", &room.run(&["check", "--help"]).done());

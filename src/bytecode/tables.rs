@@ -314,7 +314,8 @@ impl<'a> Tables<'a> {
         self.op_names.len()
     }
 
-    pub(super) fn dialect_count(&self) -> usize {
+    /// The number of dialects.
+    pub(crate) fn dialect_count(&self) -> usize {
         self.dialects.len()
     }
 
@@ -342,7 +343,8 @@ impl<'a> Tables<'a> {
         self.op_names.get_index(id.index()).map(|(name, _)| name).expect("an id comes from this table")
     }
 
-    pub(super) fn op_registered(&self, id: OpNameId) -> bool {
+    /// Whether its writer knew the operation.
+    pub(crate) fn op_registered(&self, id: OpNameId) -> bool {
         self.op_names[id.index()].registered
     }
 
@@ -391,6 +393,17 @@ impl<'a> Tables<'a> {
     /// The dialect of that name, made where there is none.
     pub(crate) fn add_dialect(&mut self, name: &[u8]) -> DialectId {
         self.find_dialect(name).unwrap_or_else(|| DialectId(self.dialects.insert_full(Cow::Owned(name.to_vec()), None).0 as u32))
+    }
+
+    /// A dialect of other tables, made where there is none. `None` if both have it, each in a version of its own.
+    pub(crate) fn adopt_dialect(&mut self, from: &Tables<'a>, id: DialectId) -> Option<DialectId> {
+        let (name, version) = from.dialects.get_index(id.index())?;
+        let entry = self.dialects.entry(name.clone());
+        let index = entry.index();
+        let known = entry.or_insert(*version);
+        let is_same = known.is_none() || version.is_none() || known == version;
+        *known = known.or(*version);
+        is_same.then_some(DialectId(index as u32))
     }
 
     /// Checks an entry that was not read from bytecode: that it has the fields of its row, and values that the format allows.

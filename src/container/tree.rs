@@ -54,14 +54,16 @@ impl<'a> PyTree<'a> {
         let mut nodes = Vec::new();
         let mut pending = vec![(self, root.to_owned())];
         while let Some((node, path)) = pending.pop() {
-            if node.kind != PyTreeKind::Leaf {
-                let fields = node.custom_fields();
-                let children = node.children().iter().enumerate();
-                pending.extend(children.rev().map(|(index, child)| (child, format!("{path}{}", node.step(index, fields.as_deref())))));
-            }
+            pending.extend(node.steps().into_iter().rev().map(|(step, child)| (child, format!("{path}{step}"))));
             nodes.push((path, node));
         }
         nodes
+    }
+
+    /// The nodes below, each with how a path continues to it.
+    pub(crate) fn steps(&self) -> Vec<(String, &PyTree<'a>)> {
+        let fields = self.custom_fields();
+        self.children().iter().enumerate().map(|(index, child)| (self.step(index, fields.as_deref()), child)).collect()
     }
 
     /// Checks that a dict has a key for every child; JAX's reader asserts the same.

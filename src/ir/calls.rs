@@ -170,7 +170,7 @@ fn called_computations(program: &Program<'_, '_>, operation: Op<'_>, named: &mut
 }
 
 /// The symbols that an entry itself names, without those in its fields.
-pub(super) fn own_symbols(tables: &Tables<'_>, id: AttributeId) -> Vec<Vec<u8>> {
+pub(crate) fn own_symbols(tables: &Tables<'_>, id: AttributeId) -> Vec<Vec<u8>> {
     use code::builtin as b;
     let entry = tables.attribute(id);
     match (entry.dialect, entry.code, &entry.fields[..]) {

@@ -407,7 +407,7 @@ impl<'a> Session<'a> {
     }
 
     /// The dictionary of a function's argument, from its `dict_v1`. Where MLIR cannot take it as it is, it carries the entry.
-    pub(super) fn argument_dictionary(&self, id: AttributeId) -> Attribute<'_> {
+    pub(crate) fn argument_dictionary(&self, id: AttributeId) -> Attribute<'_> {
         let factory = self.lasting_factory();
         let entries = &mut *self.entries.borrow_mut();
         let items: Vec<_> = entries.tables.attribute(id).attributes().collect();

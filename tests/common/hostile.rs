@@ -11,7 +11,8 @@ use jaxprism::passes::{Options, find};
 use jaxprism::pieces::Pieces;
 use jaxprism::split::rewrite;
 use jaxprism::{
-    CheckOptions, DiffOptions, Error, ErrorKind, Exported, SizeOptions, SplitOptions, callbacks_of, check, diff, inspect, size, split,
+    CheckOptions, DiffOptions, Error, ErrorKind, Exported, MergeInput, Platform, SizeOptions, SplitOptions, callbacks_of, check, diff,
+    inspect, merge, size, split,
 };
 
 use super::{Random, Sample, mutate_bytes, mutate_module, on_a_large_stack, samples, shipped, with_module};
@@ -91,6 +92,7 @@ pub fn whole(name: &str, bytes: &[u8]) {
     }
     match split(bytes, &SplitOptions::default()) {
         Ok(split) => {
+            merged(name, split.outputs.values().map(|output| output.exported.clone()).collect());
             for output in split.outputs.values() {
                 let written = output.to_vec();
                 let again = Exported::read(&written).unwrap_or_else(|error| panic!("{name}: cannot read what was written: {error:?}"));
@@ -98,6 +100,31 @@ pub fn whole(name: &str, bytes: &[u8]) {
                     let module = level.module.as_borrowed().unwrap();
                     Bytecode::read(module, 0).unwrap_or_else(|error| panic!("{name}: cannot read a module that was written: {error:?}"));
                 }
+            }
+        }
+        Err(error) => check_error(name, &error),
+    }
+}
+
+/// Merges exports for one platform each; one alone with itself under another name. What comes out must be readable.
+fn merged(name: &str, mut parts: Vec<Exported<'_>>) {
+    if let [only] = &parts[..] {
+        let mut other = only.clone();
+        let rename = |_, level: &mut Exported<'_>| {
+            level.platforms = vec![Platform::new("another")];
+            Ok(())
+        };
+        other.for_each_level_mut(rename).unwrap();
+        parts.push(other);
+    }
+    let files: Vec<_> = parts.iter().map(|part| part.write().unwrap().to_vec()).collect();
+    match merge(&files.iter().map(|file| MergeInput::new(file)).collect::<Vec<_>>()) {
+        Ok(merged) => {
+            let written = merged.output.to_vec();
+            let again = Exported::read(&written).unwrap_or_else(|error| panic!("{name}: cannot read what was merged: {error:?}"));
+            for level in again.levels() {
+                let module = level.module.as_borrowed().unwrap();
+                Bytecode::read(module, 0).unwrap_or_else(|error| panic!("{name}: cannot read a module that was merged: {error:?}"));
             }
         }
         Err(error) => check_error(name, &error),

@@ -419,3 +419,40 @@ def test_gradients_and_shardings_are_left_out():
     parts = jaxprism.split(exports / "sharded.jax-0.12.0.1.jax_exported", strip_sdy=True)
     assert {jaxprism.info(part)["levels"][0]["signature"]["nr_devices"] for part in parts.values()} == {1}
     assert len(jaxprism.info(jaxprism.strip(exports / "vjp.jax-0.12.0.1.jax_exported", no_vjp=True))["levels"]) == 1
+
+
+# ---------------------------------------------------------------- merge
+
+
+def test_merge_is_the_inverse_of_split(tmp_path: Path):
+    original = export_bytes(lambda x: jax.lax.platform_dependent(x, cpu=lambda x: x + 1, default=lambda x: x * 2))
+    parts = jaxprism.split(original)
+    merged = jaxprism.merge(parts)
+    assert list(jax.export.deserialize(bytearray(merged)).platforms) == list(parts)
+    again = jaxprism.split(merged)
+    assert all(jaxprism.verify(again[platform], against=merged)["verified"] for platform in parts)
+    x = np.arange(3, dtype=np.float32)
+    assert jax.export.deserialize(bytearray(merged)).call(x).tolist() == [1, 2, 3]
+
+    paths = jaxprism.split(original, out=tmp_path)
+    out = jaxprism.merge(paths, out=tmp_path / "merged")
+    assert out == tmp_path / "merged"
+    assert out.read_bytes() == merged
+    with pytest.raises(jaxprism.JaxprismError, match="it is the input"):
+        jaxprism.merge(paths, out=paths["cpu"])
+
+
+def test_merge_says_what_does_not_fit():
+    part = jaxprism.split(export_bytes(lambda x: x + 1))["cpu"]
+    with pytest.raises(jaxprism.JaxprismError, match="two exports or more"):
+        jaxprism.merge({"cpu": part})
+    with pytest.raises(jaxprism.JaxprismError, match="it is for `cpu`, not for `tpu`"):
+        jaxprism.merge({"cpu": part, "tpu": part})
+    with pytest.raises(TypeError, match="mapping from platforms to exports"):
+        jaxprism.merge([part, part])  # type: ignore[arg-type]
+
+
+def export_bytes(function: types.FunctionType) -> bytes:
+    """An export of a function of three numbers, for cpu and cuda."""
+    exported = jax.export.export(jax.jit(function), platforms=("cpu", "cuda"))(np.zeros(3, np.float32))
+    return bytes(exported.serialize())

@@ -25,7 +25,7 @@ from jaxprism._errors import (
     UnstableNameError,
     UnstableNameWarning,
 )
-from jaxprism._files import Outputs, callbacks, check, diff, info, retarget, size, split, strip, unlower, verify
+from jaxprism._files import Outputs, callbacks, check, diff, info, merge, retarget, size, split, strip, unlower, verify
 from jaxprism._names import named
 from jaxprism._native import __version__ as __version__
 from jaxprism._slots import TARGET, Array, Slot
@@ -62,6 +62,7 @@ __all__ = [
     "export",
     "info",
     "load",
+    "merge",
     "named",
     "register",
     "retarget",

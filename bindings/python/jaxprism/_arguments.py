@@ -29,6 +29,15 @@ def source(given: Source) -> bytes | str:
         ) from None
 
 
+def sources(given: Mapping[str, Source]) -> list[tuple[str, bytes | str]]:
+    """Exports by platform."""
+    if not isinstance(given, Mapping):
+        raise TypeError(f"`sources` is a mapping from platforms to exports, such as {{'cpu': …}}, not {given!r}")
+    if given:
+        platforms(given)
+    return [(platform, source(export)) for platform, export in given.items()]
+
+
 def path(given: str | os.PathLike[str]) -> str:
     """The path of a file, as a text that stands for its bytes."""
     name = os.fsdecode(given)

@@ -1,4 +1,4 @@
-"""Files: splitting, stripping and looking at them. Nothing here imports JAX."""
+"""Files: splitting, merging, stripping and looking at them. Nothing here imports JAX."""
 
 import json
 import os
@@ -122,6 +122,43 @@ def split(
         split_up = Outputs(paths)
     split_up.report, split_up.manifest = json.loads(report), json.loads(manifest)
     return split_up
+
+
+@overload
+def merge(sources: Mapping[str, Source], *, out: None = None) -> bytes: ...
+
+
+@overload
+def merge(sources: Mapping[str, Source], *, out: str | os.PathLike[str]) -> Path: ...
+
+
+def merge(sources: Mapping[str, Source], *, out: str | os.PathLike[str] | None = None) -> bytes | Path:
+    """Merges exports for one platform each into one for all of them, gradients included: the inverse of `split`.
+
+    Each platform keeps its code. An argument that is donated on some platforms only is donated on none, and callbacks
+    that were lowered become placeholders again.
+
+    >>> jaxprism.merge({"cpu": "a.jax_exported", "cuda": cuda}, out="model.jax_exported")  # doctest: +SKIP
+    PosixPath('model.jax_exported')
+
+    Args:
+      sources: the export for each platform, as bytes or the path of a file, in the order that the platforms are to
+        have.
+      out: the file to write. It is replaced if it exists, unless it is one of the sources.
+
+    Returns:
+      The export as bytes; with `out` the path of its file.
+
+    Raises:
+      JaxprismError: there are fewer than two, one is for another platform or for several, their signatures differ (the
+        message names the first difference), one is malformed, or a file cannot be read or written.
+    """
+    inputs = _arguments.sources(sources)
+    if out is None:
+        return _native.merge(inputs)[0]
+    path = _arguments.path(out)
+    _native.merge_to_file(inputs, path)
+    return Path(path)
 
 
 def strip(

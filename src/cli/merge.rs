@@ -1,0 +1,145 @@
+//! `jaxprism merge`: one export per platform in, one for all of them out.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use crate::error::{Error, Result};
+use crate::files::Files;
+use crate::{MergeInput, MergeReport, Platform};
+use clap::Args;
+use serde::Serialize;
+
+use super::io::{self, Input, is_dash};
+use super::table::{counted, number, visible};
+use super::{errors, refuse_arguments};
+
+const EXAMPLES: &str = "\
+Examples:
+  jaxprism merge model.cpu.jax_exported model.cuda.jax_exported -o model.jax_exported
+  jaxprism merge cpu=a.jax_exported cuda=b.jax_exported -o model.jax_exported    fails if `a` is not for cpu
+  jaxprism merge cpu=- cuda=b.jax_exported -o - < a.jax_exported | …
+  jaxprism merge *.jax_exported -o model.jax_exported --json | jq '.levels[].undonated'
+
+The JSON is described in docs/json.md. `jaxprism split` is the inverse.";
+
+/// Merge exports for one platform each into one for all of them
+///
+/// Each platform keeps its code, at every level of the vector-Jacobian products; what is equal stands once. JAX calls the merged export on each of the platforms. Signatures
+/// must be the same: the first difference is an error. An argument that is donated on some platforms only is donated on none.
+#[derive(Debug, Args)]
+#[command(after_help = super::after_help(EXAMPLES))]
+pub struct Opts {
+    /// The exports, in the order that the platforms are to have. With a PLATFORM, which ends at the first `=`, the export must be for it. `-` is standard input
+    #[arg(value_name = "[PLATFORM=]IN", required = true, value_parser = parse)]
+    inputs: Vec<Named>,
+
+    /// Where to write; `-` is standard output
+    #[arg(short, long, value_name = "OUT")]
+    output: PathBuf,
+
+    /// Replace a file that exists; never an input
+    #[arg(long)]
+    force: bool,
+
+    /// Print what was done as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A file, and the platform that it must be for.
+#[derive(Debug, Clone)]
+struct Named {
+    platform: Option<Platform>,
+    path: PathBuf,
+}
+
+/// What stands before `=` is a platform if it could be one; a path with a `/` before it could not.
+fn parse(text: &str) -> std::result::Result<Named, String> {
+    match text.split_once('=') {
+        Some((_, "")) => Err("there is no file behind the `=`".to_owned()),
+        Some((name, path)) if !name.contains(['/', '\\']) => {
+            Ok(Named { platform: Some(super::callback_options::parse(name)?), path: path.into() })
+        }
+        _ => Ok(Named { platform: None, path: text.into() }),
+    }
+}
+
+/// The report of the library, with what only the command line knows.
+#[derive(Serialize)]
+struct Json<'r> {
+    inputs: Vec<Option<String>>,
+    output: Option<String>,
+    #[serde(flatten)]
+    report: &'r MergeReport,
+}
+
+impl Opts {
+    /// Reads, merges, writes.
+    pub fn run(&self) -> Result<ExitCode> {
+        let is_to_stdout = is_dash(&self.output);
+        if is_to_stdout && self.json {
+            refuse_arguments("the output and the report cannot both go to standard output");
+        }
+        if is_to_stdout && std::io::stdout().is_terminal() {
+            refuse_arguments("an export is binary and would garble the terminal; redirect standard output, or name a file");
+        }
+        if self.inputs.iter().filter(|input| is_dash(&input.path)).count() > 1 {
+            refuse_arguments("standard input holds one export, and `-` is named more than once");
+        }
+        if self.inputs.len() < 2 {
+            refuse_arguments("merging takes two exports or more");
+        }
+        let files = self.inputs.iter().map(|input| Input::read(Some(&input.path))).collect::<Result<Vec<_>>>()?;
+        let inputs: Vec<_> = files
+            .iter()
+            .zip(&self.inputs)
+            .map(|(file, input)| MergeInput { platform: input.platform.clone(), ..MergeInput::new(file) })
+            .collect();
+        let names: Vec<_> = files.iter().map(Input::name).collect();
+        let merged = crate::merge(&inputs).map_err(|error: Error| error.context(format!("cannot merge {}", names.join(", "))))?;
+        tell(&merged.report);
+        if is_to_stdout {
+            let is_whole = io::write_stdout(|stdout| merged.output.write_to(stdout))?;
+            return Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(2) });
+        }
+        let mut outputs = Files::default();
+        let sources = files.iter().map(|file| file.path().unwrap_or(Path::new("/dev/stdin")));
+        for source in sources {
+            // A look at one input; nothing is written.
+            Files::default().add(&self.output, true, Some(source))?;
+        }
+        outputs.add(&self.output, self.force, None)?;
+        outputs.write_outputs(&[&merged.output], None)?;
+        io::check_input()?;
+        outputs.commit_and(|| {
+            if !self.json {
+                return io::print(&text(&merged.report, &self.output));
+            }
+            let shown = |path: &Path| path.display().to_string();
+            let inputs = files.iter().map(|file| file.path().map(shown)).collect();
+            io::print_json(&Json { inputs, output: Some(shown(&self.output)), report: &merged.report })
+        })?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Says what the export does otherwise than those that it was made of.
+fn tell(report: &MergeReport) {
+    for level in &report.levels {
+        for path in &level.undonated {
+            errors::note(&format!("{path} is donated on some platforms only, and now on none"));
+        }
+    }
+    if report.levels.iter().any(|level| level.unlowered) {
+        errors::note("callbacks that were lowered are placeholders again; `jaxprism split` lowers them");
+    }
+}
+
+/// What was written, on one line.
+fn text(report: &MergeReport, output: &Path) -> String {
+    let sum = |count: fn(&crate::MergedLevel) -> usize| report.levels.iter().map(count).sum::<usize>();
+    let (functions, shared) = (counted(sum(|level| level.functions), "function"), number(sum(|level| level.functions_shared) as u64));
+    let platforms = visible(&report.platforms.join(", "));
+    format!("{} for {platforms}: {} bytes, {functions}, {shared} shared\n", output.display(), number(report.bytes))
+}
