@@ -6,11 +6,12 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-const COMMANDS: [&str; 4] = [
+const COMMANDS: [&str; 5] = [
     "jaxprism split model.jax_exported",
     "jaxprism verify model.*.jax_exported --against model.jax_exported",
     "jaxprism check model.cpu.jax_exported --no-callbacks",
-    "jaxprism print model.tpu.jax_exported --stablehlo --function main | head -n 6",
+    "jaxprism merge cpu=model.cpu.jax_exported cuda=model.cuda.jax_exported -o two.jax_exported",
+    "jaxprism size model.jax_exported | head -n 8",
 ];
 const COLUMNS: usize = 104;
 /// Pixels of one character at most, and of one line.
