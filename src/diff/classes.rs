@@ -1,4 +1,5 @@
-//! Attributes and types of two modules under common numbers: two have the same number if, and only if, they are the same.
+//! Attributes and types of two modules under common numbers: two have the same number if, and only if, they are the same. `distinct` attributes, of which
+//! JAX writes none, are the same if they hold the same: a module tells them apart by nothing that another module would have.
 
 #![allow(clippy::indexing_slicing, reason = "an id is a position in the tables at hand, for each of which there is a number")]
 
@@ -104,7 +105,7 @@ impl<'a> Numbers<'a> {
             let name = renamed.get(name).copied().unwrap_or(name);
             *first = Field::String(Bytes(name.to_vec().into()));
         }
-        let entry = Entry { dialect, code: entry.code, identity: entry.identity, fields };
+        let entry = Entry { dialect, code: entry.code, identity: 0, fields };
         let number = *self.entries.entry((matches!(id, Id::Type(_)), entry)).or_insert(fresh);
         self.next += u32::from(number == fresh);
         number
