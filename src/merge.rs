@@ -228,7 +228,8 @@ fn merge_level<'a>(
     let (module, (kept, undonated)) = in_mlir(&linked, None, |program, _| {
         let made = main::build(program, &branches, &paths)?;
         let factory = program.session.factory();
-        program.module.set_discardable_attribute(POLYMORPHISM, factory.integer(factory.integer_type(1, 0), 1));
+        let yes = factory.integer(factory.integer_type(1, 0), 1).ok_or_else(|| Error::bug("MLIR has no `i1`"))?;
+        program.module.set_discardable_attribute(POLYMORPHISM, yes);
         program.session.note_change();
         verify(program).map_err(|error| Error::bug(error.to_string()))?;
         if !program.module.verify() {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use common::build::{Body, Builder, Op};
 use common::hostile::{SMALL, bounded, check_error, check_error_with_offset, codec, container, mutant, mutated, whole};
 use common::{Random, Sample, samples, shipped, with_module};
-use jaxprism::bytecode::{Bytecode, Field, TypeId, code};
+use jaxprism::bytecode::{Bytecode, Entry, Field, TypeId, code, dialect};
 use jaxprism::{Exported, SplitOptions, inspect, split};
 
 /// No batch takes nearly as long.
@@ -393,6 +393,17 @@ const EXPLOSIVE: &[(&str, Program)] = &[
             function.properties[3] = Some(name);
             functions.push(function);
         }
+        functions
+    }),
+    // MLIR takes any type for that of an integer, and its width from whatever stands there.
+    ("an integer of a type that is both signed and unsigned", |b| {
+        let strange = Entry::new(dialect::BUILTIN, code::builtin::INTEGER_TYPE, vec![Field::Unsigned(15 << 2 | 3)]);
+        let strange = b.bytecode.tables.intern_type(strange);
+        let value = b.builtin(code::builtin::INTEGER, vec![Field::Type(strange), Field::Unsigned(0)]);
+        let name = b.name("a");
+        let mut functions = main_with(b, |_, _| vec![]);
+        let fields = vec![Field::Count(1), Field::Attribute(name), Field::Attribute(value)];
+        functions[0].attributes = Some(b.builtin(code::builtin::DICTIONARY, fields));
         functions
     }),
 ];

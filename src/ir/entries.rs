@@ -122,8 +122,7 @@ impl<'a> Entries<'a> {
             (b::SYMBOL_REF, [Field::Attribute(root), Field::Count(_), nested @ ..]) => {
                 let (root, nested) = (*root, attributes_of(nested));
                 let nested: Vec<_> = nested.into_iter().map(|id| self.attribute(factory, id)).collect();
-                let are_flat = nested.iter().all(|attribute| attribute.as_flat_symbol().is_some());
-                Some(factory.symbol(self.string(root)?, &nested)).filter(|_| are_flat)
+                factory.symbol(self.string(root)?, &nested)
             }
             (b::ARRAY, [Field::Count(_), elements @ ..]) => {
                 let elements: Vec<_> = attributes_of(elements).into_iter().map(|id| self.attribute(factory, id)).collect();
@@ -139,14 +138,15 @@ impl<'a> Entries<'a> {
             }
             (b::INTEGER, [Field::Type(of), Field::Unsigned(bits)]) => {
                 let (of, bits) = (*of, *bits);
-                let width = match (self.tables.r#type(of).code, &self.tables.r#type(of).fields[..]) {
-                    (Code::Known(b::INTEGER_TYPE), [Field::Unsigned(width)]) => u32::try_from(width >> 2).ok()?,
-                    (Code::Known(b::INDEX_TYPE), _) => 64,
+                let entry = self.tables.r#type(of);
+                let width = match (entry.dialect, entry.code, &entry.fields[..]) {
+                    (dialect::BUILTIN, Code::Known(b::INTEGER_TYPE), [Field::Unsigned(width)]) => u32::try_from(width >> 2).ok()?,
+                    (dialect::BUILTIN, Code::Known(b::INDEX_TYPE), _) => 64,
                     _ => return None,
                 };
                 let unused = 64u32.checked_sub(width).filter(|unused| *unused < 64)?;
                 let value = ((bits << unused) as i64) >> unused;
-                Some(factory.integer(self.r#type(factory, of), value))
+                factory.integer(self.r#type(factory, of), value)
             }
             (b::LOC_FILE, [Field::Attribute(file), Field::Unsigned(line), Field::Unsigned(column)]) => {
                 let (line, column) = (u32::try_from(*line).ok()?, u32::try_from(*column).ok()?);

@@ -175,10 +175,12 @@ impl<'s> Factory<'s> {
         Attribute::new(unsafe { mlirFlatSymbolRefAttrGet(self.context, string_ref(name)) })
     }
 
-    /// A reference to a symbol inside others; each of `nested` is a flat reference.
-    pub fn symbol(self, root: &[u8], nested: &[Attribute<'s>]) -> Attribute<'s> {
+    /// A reference to a symbol inside others. `None` if one of `nested` is no flat reference.
+    pub fn symbol(self, root: &[u8], nested: &[Attribute<'s>]) -> Option<Attribute<'s>> {
+        let are_flat = nested.iter().all(|attribute| attribute.as_flat_symbol().is_some());
         let nested: Vec<_> = nested.iter().map(|attribute| attribute.raw).collect();
-        Attribute::new(unsafe { mlirSymbolRefAttrGet(self.context, string_ref(root), nested.len() as isize, nested.as_ptr()) })
+        let make = || unsafe { mlirSymbolRefAttrGet(self.context, string_ref(root), nested.len() as isize, nested.as_ptr()) };
+        are_flat.then(|| Attribute::new(make()))
     }
 
     /// An array.
@@ -203,9 +205,13 @@ impl<'s> Factory<'s> {
         Attribute::new(unsafe { mlirTypeAttrGet(of.raw) })
     }
 
-    /// An integer of the given type, which must be an integer type of at most 64 bits or `index`.
-    pub fn integer(self, of: Type<'s>, value: i64) -> Attribute<'s> {
-        Attribute::new(unsafe { mlirIntegerAttrGet(of.raw, value) })
+    /// An integer of the given type. `None` if that is neither an integer type of at most 64 bits nor `index`: MLIR takes any type for one, and its width
+    /// from whatever stands there.
+    pub fn integer(self, of: Type<'s>, value: i64) -> Option<Attribute<'s>> {
+        unsafe {
+            let fits = mlirTypeIsAIndex(of.raw) || mlirTypeIsAInteger(of.raw) && mlirIntegerTypeGetWidth(of.raw) <= 64;
+            fits.then(|| Attribute::new(mlirIntegerAttrGet(of.raw, value)))
+        }
     }
 
     /// A signless (0), signed (1) or unsigned (2) integer type.

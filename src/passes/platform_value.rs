@@ -83,12 +83,13 @@ pub fn make<'s>(program: &Program<'s, '_>, of: Type<'s>, value: i64, beside: Opt
     let session = program.session;
     let i64_type = session.add_type(Entry::new(dialect::BUILTIN, code::builtin::INTEGER_TYPE, [Field::Unsigned(64 << 2)]));
     let factory = session.factory();
+    let value = factory.integer(i64_type, value).ok_or_else(|| session.bug("MLIR has no `i64`"))?;
     let spec = OpSpec {
         name: NAME.as_bytes(),
         location: position.location(),
         operands: beside.as_slice(),
         results: &[of],
-        attributes: &[(factory.name(b"value"), factory.integer(i64_type, value))],
+        attributes: &[(factory.name(b"value"), value)],
         regions: 0,
     };
     let made = spec.create().ok_or_else(|| session.bug("MLIR made no marker of a platform value"))?;

@@ -32,7 +32,7 @@ fn run(program: &Program<'_, '_>, options: &Options) -> Result<Changes> {
         stripper.strip_attributes(operation, &mut changes)?;
         stripper.strip_operation(operation, &mut changes)?;
     }
-    stripper.set_devices(&mut changes);
+    stripper.set_devices(&mut changes)?;
     if changes.is_empty() {
         return Ok(changes);
     }
@@ -98,14 +98,16 @@ impl<'s> Stripper<'_, 's, '_> {
         }
     }
 
-    fn set_devices(&self, changes: &mut Changes) {
+    fn set_devices(&self, changes: &mut Changes) -> Result<()> {
         let session = self.program.session;
         if self.count(PARTITIONS) > 1 {
             let factory = session.factory();
             let i32_type = session.add_type(Entry::new(dialect::BUILTIN, code::builtin::INTEGER_TYPE, [Field::Unsigned(32 << 2)]));
-            self.program.module.set_attribute(PARTITIONS, factory.integer(i32_type, 1));
+            let one = factory.integer(i32_type, 1).ok_or_else(|| session.bug("MLIR has no `i32`"))?;
+            self.program.module.set_attribute(PARTITIONS, one);
             changes.attributes_set += 1;
         }
+        Ok(())
     }
 
     /// Takes attributes of shardings from an operation, and from the arguments and results of a function.
