@@ -90,7 +90,8 @@ impl Files {
         let failed = |error: io::Error| Error::io(format!("cannot write {}", quoted(path)), &error);
         let refused = |why: String| Error::refused(why).context(format!("cannot write {}", quoted(path)));
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let Some(name) = path.file_name() else { return Err(refused("it is no name of a file".to_owned())) };
+        let is_directory = path.as_os_str().as_encoded_bytes().ends_with(b"/");
+        let Some(name) = path.file_name().filter(|_| !is_directory) else { return Err(refused("it is no name of a file".to_owned())) };
         let (mut room, missing) = locate(directory).map_err(failed)?;
         let mut target = room.join(missing).join(name);
         let mut replaced = None;

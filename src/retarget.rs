@@ -11,13 +11,13 @@ use std::collections::BTreeSet;
 use indexmap::IndexMap;
 use serde::Serialize;
 
-use crate::bytecode::Bytecode;
+use crate::bytecode::{AttributeId, Bytecode};
 use crate::callbacks::counterpart;
 use crate::check::TargetsAllowed;
 use crate::container::{Exported, Platform};
 use crate::emit::OutputOptions;
 use crate::error::{Error, Result};
-use crate::inspect::{Binding, Question, Texts, bindings_of_level, cases_of_level};
+use crate::inspect::{Binding, BindingKind, Question, Texts, bindings_of_level, cases_of_level};
 use crate::passes::{Options, find, split_pipeline};
 use crate::pieces::Pieces;
 use crate::source::{in_level, read_module};
@@ -178,6 +178,17 @@ fn level<'a>(number: usize, exported: &Exported<'a>, input: &'a [u8], options: &
     let question = Question { added: &added, is_allowed: &is_allowed };
     let mut texts = Texts::new();
     let mut bindings = bindings_of_level(number, &bytecode, question, &mut texts)?;
+    if from.len() == 1 && !added.is_empty() && chooses_platform(&bytecode) {
+        bindings.push(Binding {
+            level: number,
+            kind: BindingKind::PlatformIndex,
+            target: None,
+            function: None,
+            place: None,
+            platforms: None,
+            reason: "it calls an export for several platforms, which was told this one".to_owned(),
+        });
+    }
     if from == to && options.output.pass().is_none() {
         let module = Module { bytes: exported.module.clone(), uses_global_constants: exported.uses_global_constants };
         return Ok(Level { bindings, mapped: IndexMap::new(), module: Some(module) });
@@ -191,6 +202,12 @@ fn level<'a>(number: usize, exported: &Exported<'a>, input: &'a [u8], options: &
         None => None,
     };
     Ok(Level { bindings, mapped, module })
+}
+
+/// Whether a module for one platform has a function that takes a platform index: a nested export, of which JAX names the argument so.
+fn chooses_platform(bytecode: &Bytecode<'_>) -> bool {
+    let tables = &bytecode.tables;
+    (0..tables.attribute_count() as u32).any(|id| tables.string(AttributeId(id)) == Some(b"_platform_index"))
 }
 
 /// The targets of a module that have another name on the one platform that is wanted.

@@ -52,6 +52,26 @@ fn stripping_is_the_default_of_strip() {
 }
 
 #[test]
+fn reports_have_the_bytes_of_what_is_written() {
+    for kind in ["export", "mlirbc", "mlir"] {
+        let room = Room::new();
+        room.run(&["split", "model.jax_exported", "--emit", kind, "--report", "report.json", "-o", "out"]).done();
+        let report: serde_json::Value = serde_json::from_slice(&fs::read(room.path("report.json")).unwrap()).unwrap();
+        for output in report["outputs"].as_array().unwrap() {
+            let path = room.path(output["path"].as_str().unwrap());
+            assert_eq!(output["bytes"].as_u64().unwrap(), fs::metadata(path).unwrap().len(), "{kind}");
+        }
+    }
+}
+
+#[test]
+fn what_ends_like_a_directory_is_no_file() {
+    let room = Room::new();
+    let refused = room.refused(&["size", "model.jax_exported", "--html", "new/"]).stderr;
+    assert!(refused.contains("cannot write `new/`") && refused.contains("it is no name of a file"), "{refused}");
+}
+
+#[test]
 fn files_have_the_extension_of_what_is_in_them() {
     let room = Room::new();
     room.run(&["split", "-q", "model.jax_exported", "--emit", "mlirbc"]).done();

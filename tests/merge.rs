@@ -327,6 +327,10 @@ fn main_takes_what_any_platform_takes_and_each_gets_its_own() {
     );
     assert_eq!(Exported::read(&merged(&parts)).unwrap().module_kept_var_idx, Some(vec![0, 1]));
 
+    let same = [made(Platform::CPU, &[1], one), made(Platform::CUDA, &[0], one), made(Platform::TPU, &[1], one)];
+    let calls = [2, 1, 2].map(|argument| format!("%1 = func.call @main_cpu(%arg{argument}) : (!f32) -> !f32"));
+    assert_eq!(lines(&shown(&same), "func.call"), calls, "one function, but each platform has its own argument");
+
     let wrong = [made(Platform::CPU, &[0, 1], one), made(Platform::CUDA, &[0], one)];
     assert_eq!(refusal(&wrong), "`main` for `cpu` takes 1 values and returns 1, but the export says 2 arrays, 1 results and 0 tokens");
     let wrong = [made(Platform::CPU, &[7], one), made(Platform::CUDA, &[0], one)];

@@ -36,6 +36,28 @@ fn main_of(export: &[u8]) -> String {
     text.lines().find(|line| line.contains("@main(")).unwrap().trim().to_owned()
 }
 
+/// JAX tells a nested export for several platforms which of them it is on, by a constant.
+#[test]
+fn an_export_for_one_platform_that_calls_one_for_several_is_bound() {
+    let text = "!i = !vhlo.tensor_v1<!vhlo.i32_v1>\n!f32 = !vhlo.tensor_v1<4x!vhlo.f32_v1>\n\
+        func.func public @main(%x: !f32) -> !f32 {\n\
+        %0 = \"vhlo.constant_v1\"() {value = #vhlo.tensor_v1<dense<0> : tensor<i32>>} : () -> !i\n\
+        %1 = func.call @call_exported_f(%0, %x) : (!i, !f32) -> !f32\n return %1 : !f32\n}\n\
+        func.func private @call_exported_f(%i: !i {jax.global_constant = #vhlo.string_v1<\"_platform_index\">}, %x: !f32) -> !f32 {\n\
+        %0 = \"vhlo.case_v1\"(%i) ({\n\"vhlo.return_v1\"(%x) : (!f32) -> ()\n}, {\n\
+        %2 = \"vhlo.negate_v1\"(%x) : (!f32) -> !f32\n\"vhlo.return_v1\"(%2) : (!f32) -> ()\n}) : (!i) -> !f32\n return %0 : !f32\n}";
+    let original = export("single.jax-0.12.0.1.jax_exported");
+    let mut exported = Exported::read(&original).unwrap();
+    exported.module = jaxprism::ir::parse(text, "nested.mlir").unwrap().write().unwrap();
+    let platform = exported.platforms[0].clone();
+    let nested = exported.write().unwrap().to_vec();
+    let bound = retarget(&nested, &to(&["another"])).unwrap();
+    assert_eq!(shown(&bound.bindings), ["0 platform_index - -"]);
+    assert!(bound.output.is_none());
+    let same = retarget(&nested, &RetargetOptions::default().platforms([platform])).unwrap();
+    assert!(same.bindings.is_empty() && to_vec(same) == nested);
+}
+
 #[test]
 fn an_export_for_one_platform_gets_another_label_and_keeps_its_module() {
     let input = export("single.jax-0.12.0.1.jax_exported");

@@ -75,6 +75,11 @@ impl EmitOpts {
         self.emit.of(output)
     }
 
+    /// How many bytes are written.
+    pub fn len(&self, output: &Output<'_>) -> Result<u64> {
+        Ok(self.of(output)?.len())
+    }
+
     /// Leaves if the output would garble the terminal.
     pub fn check_terminal(&self) {
         if self.emit != Emit::Mlir && std::io::stdout().is_terminal() {

@@ -132,6 +132,7 @@ impl Opts {
             let doing = Doing::new(&input.name());
             crate::split::split_watched(&input, &options, &|step| progress.say(|| doing.text(step))).map_err(failed)?
         };
+        let split = self.measured(split)?;
         notes(&input, &split, "").iter().for_each(|note| errors::note(note));
         let names = self.names(self.output.as_deref().filter(|_| !is_to_stdout), input.path()).map_err(failed)?;
         let paths = if is_to_stdout { Vec::new() } else { paths(&names, split.outputs.keys()).map_err(failed)? };
@@ -197,7 +198,7 @@ impl Opts {
     /// One of several inputs.
     fn one(&self, input: &Input, options: &SplitOptions, planned: &Planned) -> Result<Told<Done>> {
         let failed = |error: Error| error.context(format!("cannot split {}", input.name()));
-        let split = crate::split(input, options).map_err(failed)?;
+        let split = self.measured(crate::split(input, options).map_err(failed)?)?;
         let names = self.names(self.output.as_deref(), input.path()).map_err(failed)?;
         let paths = paths(&names, split.outputs.keys()).map_err(failed)?;
         if input.path().and_then(|path| planned.get(path)) != Some(&paths) {
@@ -227,6 +228,14 @@ impl Opts {
             planned.insert(path.clone(), paths);
         }
         Ok(planned)
+    }
+
+    /// The report has the bytes of what is written, which may be less than the exports.
+    fn measured<'a>(&self, mut split: Split<'a>) -> Result<Split<'a>> {
+        for (report, output) in split.report.outputs.iter_mut().zip(split.outputs.values()) {
+            report.bytes = self.emit.len(output)?;
+        }
+        Ok(split)
     }
 
     fn options(&self) -> Result<SplitOptions> {

@@ -96,7 +96,7 @@ impl Opts {
         let stripped = self.strip(input)?;
         self.write(input, &stripped, &self.path(input.path().unwrap_or(Path::new("")))?)?;
         let callbacks = stripped.levels.iter().map(|level| level.changes.callbacks_stripped + level.changes.callbacks_stubbed).sum();
-        let value = Done { before: input.len() as u64, after: stripped.output.len(), callbacks };
+        let value = Done { before: input.len() as u64, after: self.emit.len(&stripped.output)?, callbacks };
         Ok(Told { notes: notes(input, &stripped, &format!("{}: ", input.name())), value })
     }
 

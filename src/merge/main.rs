@@ -210,7 +210,11 @@ fn make<'s>(
         let operands: Vec<_> = by.results().collect();
         create(&OpSpec { name, location: first.location(), operands: &operands, results: &[], attributes: &[], regions: 0 })
     };
-    let is_same = |main: &Main<'_, '_>| mains.first().is_some_and(|first| first.branch.linked.main == main.branch.linked.main);
+    // One function may be called with other arguments on each platform.
+    let is_same = |main: &Main<'_, '_>| {
+        let same = |first: &Main<'_, '_>| first.branch.linked.main == main.branch.linked.main && first.branch.kept == main.branch.kept;
+        mains.first().is_some_and(same)
+    };
     let made = match mains {
         // There is nothing to choose.
         [only, rest @ ..] if rest.iter().all(is_same) => call(only)?,
