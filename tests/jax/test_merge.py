@@ -244,6 +244,22 @@ def test_unused_and_donated_arguments(tool: Tool, tmp_path: Path):
     assert np.array_equal(found, y * z)
 
 
+def test_the_same_code_over_other_arguments(tool: Tool, tmp_path: Path):
+    """One function, which each platform calls with an argument of its own, in the gradient too."""
+
+    def make(platform: str):
+        return jax.jit((lambda x, y: x * x) if platform == "cpu" else (lambda x, y: y * y))
+
+    spec = jax.ShapeDtypeStruct((3,), f32)
+    merged = load(merge(tool, tmp_path, per_platform(make, spec, spec, vjp_order=1)))
+    x, y, cotangent = ramp(3), ramp(3) + 1, ramp(3) + 2
+    for number, platform in enumerate(("cpu", "cuda")):
+        assert np.array_equal(on(merged, number, x, y), make(platform)(x, y))
+        gradients = jax.jit(relabelled(merged.vjp(), number).call)(x, y, cotangent)
+        wanted = jax.vjp(make(platform), x, y)[1](cotangent)
+        assert [np.asarray(found).tolist() for found in gradients] == [np.asarray(want).tolist() for want in wanted]
+
+
 def test_meshes_and_collectives(tool: Tool, tmp_path: Path):
     """Different collectives of one channel number, on one mesh."""
     mesh = Mesh(np.array(jax.devices()[:4]).reshape(4), ("x",))
