@@ -85,8 +85,8 @@ impl Files {
         Self { files: Vec::new(), threads }
     }
 
-    /// Adds a file. Refuses what exists unless `force`; the input and other files of this run in any case.
-    pub fn add(&mut self, path: &Path, force: bool, input: Option<&Path>) -> Result<()> {
+    /// Adds a file. Refuses what exists unless `force`; inputs and other files of this run in any case.
+    pub fn add<'p>(&mut self, path: &Path, force: bool, inputs: impl IntoIterator<Item = &'p Path>) -> Result<()> {
         let failed = |error: io::Error| Error::io(format!("cannot write {}", quoted(path)), &error);
         let refused = |why: String| Error::refused(why).context(format!("cannot write {}", quoted(path)));
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -104,7 +104,7 @@ impl Files {
                     room = target.parent().map_or(room, Path::to_owned);
                 }
                 let metadata = fs::metadata(&target).map_err(failed)?;
-                if input.is_some_and(|input| is_same_file(input, &target)) {
+                if inputs.into_iter().any(|input| is_same_file(input, &target)) {
                     return Err(refused("it is the input".to_owned()).with_hint("choose another name with `-o`"));
                 }
                 if metadata.is_dir() {

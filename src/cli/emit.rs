@@ -75,11 +75,6 @@ impl EmitOpts {
         self.emit.of(output)
     }
 
-    /// How many bytes are written.
-    pub fn len(&self, output: &Output<'_>) -> Result<u64> {
-        Ok(self.of(output)?.len())
-    }
-
     /// Leaves if the output would garble the terminal.
     pub fn check_terminal(&self) {
         if self.emit != Emit::Mlir && std::io::stdout().is_terminal() {
@@ -108,12 +103,25 @@ impl EmitOpts {
             let is_whole = self.write_stdout(output)?;
             return Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(2) });
         }
+        self.write_file(output, path, force, input, tell)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Writes the output of an input to a file, and then says what there is to say. Returns how many bytes the file has.
+    pub fn write_file(
+        &self,
+        output: &Output<'_>,
+        path: &Path,
+        force: bool,
+        input: &Input,
+        tell: impl FnOnce() -> Result<()>,
+    ) -> Result<u64> {
         let contents = self.of(output)?;
         let mut files = Files::default();
-        files.add(path, force, Some(input.path().unwrap_or(Path::new("/dev/stdin"))))?;
+        files.add(path, force, Some(input.source()))?;
         files.write_pieces(&[&contents], input.origin())?;
-        io::check_input()?;
+        input.check()?;
         files.commit_and(tell)?;
-        Ok(ExitCode::SUCCESS)
+        Ok(contents.len())
     }
 }

@@ -110,6 +110,11 @@ impl Input {
         self.path.as_deref()
     }
 
+    /// The file that no output may be. Standard input may be one as well.
+    pub fn source(&self) -> &Path {
+        self.path().unwrap_or(Path::new("/dev/stdin"))
+    }
+
     /// The file to copy from what is borrowed of its bytes.
     pub fn origin(&self) -> Option<Origin<'_>> {
         match &self.bytes {

@@ -104,12 +104,7 @@ impl Opts {
             return Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(2) });
         }
         let mut outputs = Files::default();
-        let sources = files.iter().map(|file| file.path().unwrap_or(Path::new("/dev/stdin")));
-        for source in sources {
-            // A look at one input; nothing is written.
-            Files::default().add(&self.output, true, Some(source))?;
-        }
-        outputs.add(&self.output, self.force, None)?;
+        outputs.add(&self.output, self.force, files.iter().map(Input::source))?;
         outputs.write_outputs(&[&merged.output], None)?;
         io::check_input()?;
         outputs.commit_and(|| {

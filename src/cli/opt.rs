@@ -1,7 +1,7 @@
 //! `jaxprism opt`: chosen passes over a module or an export.
 
 use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::error::{Error, Result};
@@ -212,7 +212,7 @@ impl Opts {
             return Ok(if is_whole || self.emit() == Emit::Mlir { ExitCode::SUCCESS } else { ExitCode::from(2) });
         };
         let mut files = Files::default();
-        files.add(path, self.force, Some(input.path().unwrap_or(Path::new("/dev/stdin"))))?;
+        files.add(path, self.force, Some(input.source()))?;
         let mut failure = None;
         files.write(0, |file| {
             failure = write(file).err();

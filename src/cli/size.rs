@@ -81,7 +81,7 @@ fn write_page(size: &Size, path: &Path, force: bool, input: &Input) -> Result<()
         return io::print(&page);
     }
     let mut files = Files::default();
-    files.add(path, force, Some(input.path().unwrap_or(Path::new("/dev/stdin"))))?;
+    files.add(path, force, Some(input.source()))?;
     files.write(0, |into| into.write_all(page.as_bytes()))?;
     io::check_input()?;
     files.commit()

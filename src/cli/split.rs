@@ -2,6 +2,7 @@
 
 mod told;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -9,10 +10,13 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::callbacks::Manifest;
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::{Claims, Files, Names, STEM, quoted};
-use crate::{Exported, Locations, Output, Platform, Split, SplitOptions};
+use crate::pieces::Pieces;
+use crate::{Exported, Locations, Output, Platform, Report, Split, SplitOptions};
 use clap::Args;
+use indexmap::IndexMap;
 
 use super::callback_options::CallbackOpts;
 use super::emit::EmitOpts;
@@ -127,24 +131,24 @@ impl Opts {
         let input = Input::read(self.inputs.first().map(PathBuf::as_path))?;
         let failed = |error: Error| error.context(format!("cannot split {}", input.name()));
         let options = self.options()?;
-        let split = {
+        let mut split = {
             let progress = Progress::new(self.quiet);
             let doing = Doing::new(&input.name());
             crate::split::split_watched(&input, &options, &|step| progress.say(|| doing.text(step))).map_err(failed)?
         };
-        let split = self.measured(split)?;
+        let contents = self.contents(&split.outputs, &mut split.report)?;
         notes(&input, &split, "").iter().for_each(|note| errors::note(note));
         let names = self.names(self.output.as_deref().filter(|_| !is_to_stdout), input.path()).map_err(failed)?;
         let paths = if is_to_stdout { Vec::new() } else { paths(&names, split.outputs.keys()).map_err(failed)? };
         let report = || io::to_json(&report(&input, &split, &paths));
         let report_file = self.report.as_deref().filter(|_| !is_report_to_stdout);
         let named_report = report_file.filter(|path| !is_special(path));
-        let mut files = self.write(&input, &names, &split, &paths, (named_report, None))?;
+        let mut files = self.write(&input, &names, &split.manifest, (&paths, &contents), (named_report, None))?;
         if named_report.is_some() {
             let text = report()?;
             files.write(files.len() - 1, |file| file.write_all(&text))?;
         }
-        if is_to_stdout && !self.write_stdout(&split).map_err(failed)? {
+        if is_to_stdout && !write_stdout(&split, &contents).map_err(failed)? {
             // Whoever reads did not want all of it, and knows; but an export was not delivered.
             return Ok(ExitCode::from(2));
         }
@@ -198,13 +202,14 @@ impl Opts {
     /// One of several inputs.
     fn one(&self, input: &Input, options: &SplitOptions, planned: &Planned) -> Result<Told<Done>> {
         let failed = |error: Error| error.context(format!("cannot split {}", input.name()));
-        let split = self.measured(crate::split(input, options).map_err(failed)?)?;
+        let mut split = crate::split(input, options).map_err(failed)?;
+        let contents = self.contents(&split.outputs, &mut split.report)?;
         let names = self.names(self.output.as_deref(), input.path()).map_err(failed)?;
         let paths = paths(&names, split.outputs.keys()).map_err(failed)?;
         if input.path().and_then(|path| planned.get(path)) != Some(&paths) {
             return Err(failed(Error::new(ErrorKind::Io, "it was changed since its outputs were named").with_hint("run it again")));
         }
-        let files = self.write(input, &names, &split, &paths, (None, options.threads))?;
+        let files = self.write(input, &names, &split.manifest, (&paths, &contents), (None, options.threads))?;
         input.check()?;
         files.commit()?;
         Ok(Told { notes: notes(input, &split, &format!("{}: ", input.name())), value: Done { report: split.report, paths } })
@@ -230,12 +235,13 @@ impl Opts {
         Ok(planned)
     }
 
-    /// The report has the bytes of what is written, which may be less than the exports.
-    fn measured<'a>(&self, mut split: Split<'a>) -> Result<Split<'a>> {
-        for (report, output) in split.report.outputs.iter_mut().zip(split.outputs.values()) {
-            report.bytes = self.emit.len(output)?;
+    /// What is written of each output. The report gets its bytes, which may be less than those of the export.
+    fn contents<'o, 'a>(&self, outputs: &'o IndexMap<Platform, Output<'a>>, report: &mut Report) -> Result<Vec<Cow<'o, Pieces<'a>>>> {
+        let contents = outputs.values().map(|output| self.emit.of(output)).collect::<Result<Vec<_>>>()?;
+        for (report, contents) in report.outputs.iter_mut().zip(&contents) {
+            report.bytes = contents.len();
         }
-        Ok(split)
+        Ok(contents)
     }
 
     fn options(&self) -> Result<SplitOptions> {
@@ -253,11 +259,11 @@ impl Opts {
     }
 
     /// The manifest, in the form that its name asks for.
-    fn manifest(&self, split: &Split<'_>) -> Result<Option<Vec<u8>>> {
+    fn manifest(&self, manifest: &Manifest) -> Result<Option<Vec<u8>>> {
         match self.manifest.as_deref().and_then(form) {
             None => Ok(None),
-            Some(Form::Json) => split.manifest.to_json().map(|text| Some(text.into_bytes())),
-            Some(Form::Bincode) => split.manifest.to_bincode().map(Some),
+            Some(Form::Json) => manifest.to_json().map(|text| Some(text.into_bytes())),
+            Some(Form::Bincode) => manifest.to_bincode().map(Some),
         }
     }
 
@@ -274,35 +280,33 @@ impl Opts {
         &self,
         input: &Input,
         names: &Names,
-        split: &Split<'_>,
-        paths: &[PathBuf],
+        manifest: &Manifest,
+        (paths, contents): (&[PathBuf], &[Cow<'_, Pieces<'_>>]),
         (report, threads): (Option<&Path>, Option<NonZeroUsize>),
     ) -> Result<Files> {
-        // Standard input may be a file as well.
-        let source = input.path().unwrap_or(Path::new("/dev/stdin"));
-        let manifest = self.manifest(split)?.zip(self.manifest.as_deref().map(|path| names.beside(path)));
+        let manifest = self.manifest(manifest)?.zip(self.manifest.as_deref().map(|path| names.beside(path)));
         let mut files = Files::in_threads(threads);
         let manifest_path = manifest.as_ref().map(|(_, path)| path.as_path());
         for path in paths.iter().map(PathBuf::as_path).chain(manifest_path).chain(report) {
-            files.add(path, self.force, Some(source))?;
+            files.add(path, self.force, Some(input.source()))?;
         }
-        let contents = split.outputs.values().take(paths.len()).map(|output| self.emit.of(output)).collect::<Result<Vec<_>>>()?;
-        files.write_pieces(&contents.iter().map(Deref::deref).collect::<Vec<_>>(), input.origin())?;
+        let contents: Vec<_> = contents.iter().take(paths.len()).map(Deref::deref).collect();
+        files.write_pieces(&contents, input.origin())?;
         if let Some((manifest, _)) = manifest {
             files.write(paths.len(), |file| file.write_all(&manifest))?;
         }
         Ok(files)
     }
+}
 
-    fn write_stdout(&self, split: &Split<'_>) -> Result<bool> {
-        let outputs: Vec<&Output<'_>> = split.outputs.values().collect();
-        let [output] = outputs[..] else {
-            let list = split.outputs.keys().map(|platform| format!("`{platform}`")).collect::<Vec<_>>().join(", ");
-            let error = Error::refused(format!("standard output takes one export, but there is one for each of {list}"));
-            return Err(error.with_hint("choose one with `-p`"));
-        };
-        self.emit.write_stdout(output)
-    }
+/// Writes the one output. The result says whether the reader took everything.
+fn write_stdout(split: &Split<'_>, contents: &[Cow<'_, Pieces<'_>>]) -> Result<bool> {
+    let [contents] = contents else {
+        let list = split.outputs.keys().map(|platform| format!("`{platform}`")).collect::<Vec<_>>().join(", ");
+        let error = Error::refused(format!("standard output takes one export, but there is one for each of {list}"));
+        return Err(error.with_hint("choose one with `-p`"));
+    };
+    io::write_stdout(|stdout| contents.write_to(stdout))
 }
 
 /// What else there is to say: that there was nothing to split, and which results are no longer what the program computed.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use crate::callbacks::{Policies, Policy, Rule};
 use crate::error::{Error, Result};
-use crate::files::{Claims, Files, Names, STEM};
+use crate::files::{Claims, Names, STEM};
 use crate::{StripOptions, Stripped};
 use clap::Args;
 
@@ -94,9 +94,10 @@ impl Opts {
     /// One of several inputs.
     fn one(&self, input: &Input) -> Result<Told<Done>> {
         let stripped = self.strip(input)?;
-        self.write(input, &stripped, &self.path(input.path().unwrap_or(Path::new("")))?)?;
+        let path = self.path(input.path().unwrap_or(Path::new("")))?;
+        let after = self.emit.write_file(&stripped.output, &path, self.force, input, || Ok(()))?;
         let callbacks = stripped.levels.iter().map(|level| level.changes.callbacks_stripped + level.changes.callbacks_stubbed).sum();
-        let value = Done { before: input.len() as u64, after: self.emit.len(&stripped.output)?, callbacks };
+        let value = Done { before: input.len() as u64, after, callbacks };
         Ok(Told { notes: notes(input, &stripped, &format!("{}: ", input.name())), value })
     }
 
@@ -117,14 +118,6 @@ impl Opts {
         let policies = Policies::default().otherwise(Policy::Strip).rules(self.rules.iter().cloned());
         let options = StripOptions::default().policies(policies).output(self.emit.options());
         crate::strip(input, &options).map_err(|error: Error| error.context(format!("cannot strip {}", input.name())))
-    }
-
-    fn write(&self, input: &Input, stripped: &Stripped<'_>, path: &Path) -> Result<()> {
-        let mut files = Files::default();
-        files.add(path, self.force, Some(input.path().unwrap_or(Path::new("/dev/stdin"))))?;
-        files.write_pieces(&[&*self.emit.of(&stripped.output)?], input.origin())?;
-        input.check()?;
-        files.commit()
     }
 }
 

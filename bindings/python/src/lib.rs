@@ -255,12 +255,8 @@ fn merge(py: Python<'_>, inputs: Vec<(String, Source)>) -> PyResult<(Py<PyBytes>
 fn merge_to_file(py: Python<'_>, inputs: Vec<(String, Source)>, out: PathBuf) -> PyResult<String> {
     let paths: Vec<_> = inputs.iter().filter_map(|(_, source)| source.path()).collect();
     let write = |merged: &Merged<'_>| {
-        for path in &paths {
-            // A look at one input; nothing is written.
-            Files::default().add(&out, true, Some(path))?;
-        }
         let mut files = Files::default();
-        files.add(&out, true, None)?;
+        files.add(&out, true, paths.iter().map(AsRef::as_ref))?;
         files.write_outputs(&[&merged.output], None)?;
         files.commit()
     };
