@@ -11,6 +11,7 @@ mod read;
 mod sdy;
 mod tables;
 mod tree;
+mod version;
 mod vhlo;
 mod write;
 
@@ -23,6 +24,9 @@ pub use tables::{AttributeId, Bytes, Code, DialectId, Entry, Field, OpName, OpNa
 pub use tables::{EntryRow, Kind, entry_row};
 pub(crate) use tables::{find_entry_row, op_row_named};
 pub use tree::{Block, OpTree, Operation, Region, Span, UseOrder, ValueId};
+pub use version::StablehloVersion;
+#[cfg(test)]
+pub(crate) use vhlo::OPS as VHLO_OPERATIONS;
 
 /// The codes of the attributes and types that the rest of the crate looks at, by dialect.
 pub mod code {

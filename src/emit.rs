@@ -1,9 +1,10 @@
-//! What can be asked of every output, whichever verb makes it: fewer levels, no shardings, and which part of it is written.
+//! What can be asked of every output, whichever verb makes it: fewer levels, no shardings, an older version of StableHLO, and which part of it is written.
 
 use std::borrow::Cow;
 
-use crate::bytecode::Bytecode;
+use crate::bytecode::{Bytecode, StablehloVersion};
 use crate::container::{Exported, Sharding, ShardingKind};
+use crate::downgrade::downgrade;
 use crate::error::Result;
 use crate::ir::assembly::Constants;
 use crate::ir::text::{TextOptions, write_text};
@@ -22,6 +23,9 @@ pub struct OutputOptions {
     pub no_vjp: bool,
     /// Shardings are taken out, so that the export is one for a single device: what the pass `strip-sdy` does, or refuses.
     pub strip_sdy: bool,
+    /// The newest version of StableHLO that modules may be in. A newer one is rewritten, or refused if the version has not all that it holds; one that is in
+    /// this version or an older one stays, since readers of this version read it.
+    pub target_version: Option<StablehloVersion>,
 }
 
 impl OutputOptions {
@@ -37,6 +41,12 @@ impl OutputOptions {
         self
     }
 
+    /// Asks for modules that readers of this version of StableHLO read.
+    pub fn target_version(mut self, version: Option<StablehloVersion>) -> Self {
+        self.target_version = version;
+        self
+    }
+
     /// The pass that does what is asked for in a module.
     pub(crate) fn pass(&self) -> Option<&'static Pass> {
         passes::find(STRIP_SDY).filter(|_| self.strip_sdy)
@@ -47,6 +57,16 @@ impl OutputOptions {
         if self.strip_sdy {
             drop_shardings(exported);
         }
+    }
+
+    /// A module that is done, in the version that is asked for. `None` if it stays as it is.
+    pub(crate) fn older<'a>(&self, module: &Bytecode<'a>) -> Result<Option<Bytecode<'a>>> {
+        self.target_version.map_or(Ok(None), |version| downgrade(module, version))
+    }
+
+    /// The bytes of a module that is done, in the version that is asked for.
+    pub(crate) fn write<'a>(&self, module: &Bytecode<'a>) -> Result<Pieces<'a>> {
+        self.older(module)?.as_ref().unwrap_or(module).write()
     }
 
     /// The export with the levels that are wanted.

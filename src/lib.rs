@@ -14,6 +14,7 @@ pub mod check;
 pub mod cli;
 pub mod container;
 pub mod diff;
+mod downgrade;
 pub mod emit;
 pub mod error;
 pub mod explain;
@@ -33,6 +34,7 @@ pub mod split;
 pub mod threads;
 pub mod verify;
 
+pub use bytecode::StablehloVersion;
 pub use check::{Check, CheckOptions, TargetsAllowed, check};
 pub use container::{Exported, Platform};
 pub use diff::{Diff, DiffOptions, Ignore, diff};

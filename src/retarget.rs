@@ -190,7 +190,7 @@ fn level<'a>(number: usize, exported: &Exported<'a>, input: &'a [u8], options: &
         });
     }
     if from == to && options.output.pass().is_none() {
-        let module = Module { bytes: exported.module.clone(), uses_global_constants: exported.uses_global_constants };
+        let module = Module { bytes: unchanged(&bytecode, exported, options)?, uses_global_constants: exported.uses_global_constants };
         return Ok(Level { bindings, mapped: IndexMap::new(), module: Some(module) });
     }
     let neutral = neutral(&bytecode, from)?;
@@ -252,9 +252,14 @@ fn rewrite_level<'a>(
     let uses_global_constants = has_index || (exported.uses_global_constants && (!had_index || module.is_polymorphic()));
     let platform = options.platforms.first().cloned();
     let bytes = match (&work[..], had_index) {
-        ([], false) => exported.module.clone(),
-        ([], true) => module.write()?,
-        (work, _) => rewrite(&module, work, &Options { platform, ..Options::default() })?.0.write()?,
+        ([], false) => unchanged(&module, exported, options)?,
+        ([], true) => options.output.write(&module)?,
+        (work, _) => options.output.write(&rewrite(&module, work, &Options { platform, ..Options::default() })?.0)?,
     };
     Ok(Module { bytes, uses_global_constants })
+}
+
+/// The bytes of a module that no pass changed: those of the input, unless an older version is asked for.
+fn unchanged<'a>(module: &Bytecode<'a>, exported: &Exported<'a>, options: &RetargetOptions) -> Result<Pieces<'a>> {
+    options.output.older(module)?.map_or_else(|| Ok(exported.module.clone()), |older| older.write())
 }

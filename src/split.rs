@@ -412,6 +412,10 @@ fn rewrite_one<'a>(
         if let Some(pass) = target.output.pass() {
             module.run(pass).map_err(context("cannot rewrite the module"))?;
         }
+        if let Some(older) = target.output.older(&module.bytecode).map_err(context("cannot rewrite the module"))? {
+            module.bytes = older.write()?;
+            module.bytecode = Cow::Owned(older);
+        }
         reports.push(LevelReport {
             level: level.level,
             operations_before: level.bytecode.tree.operations.len(),

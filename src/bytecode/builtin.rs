@@ -45,7 +45,7 @@ pub mod code {
 }
 
 const fn row(code: u8, name: &'static str, fields: &'static [Kind]) -> EntryRow {
-    EntryRow { code, name, fields }
+    EntryRow::new(code, name, fields)
 }
 
 pub(super) const ATTRIBUTES: &[EntryRow] = &[
@@ -114,7 +114,5 @@ pub(super) const TYPES: &[EntryRow] = &[
     row(32, "f8E8M0FNU", &[]),
 ];
 
-pub(super) const OPS: &[OpRow] = &[
-    OpRow { name: "module", properties: &["sym_name?", "sym_visibility?"], regions: 1 },
-    OpRow { name: "unrealized_conversion_cast", properties: &[], regions: 0 },
-];
+pub(super) const OPS: &[OpRow] =
+    &[OpRow::new("module", &["sym_name?", "sym_visibility?"], 1), OpRow::new("unrealized_conversion_cast", &[], 0)];

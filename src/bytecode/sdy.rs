@@ -20,7 +20,7 @@ pub mod code {
 }
 
 const fn row(code: u8, name: &'static str, fields: &'static [Kind]) -> EntryRow {
-    EntryRow { code, name, fields }
+    EntryRow::new(code, name, fields)
 }
 
 pub(super) const ATTRIBUTES: &[EntryRow] = &[
@@ -45,7 +45,7 @@ pub(super) const ATTRIBUTES: &[EntryRow] = &[
 ];
 
 const fn op(name: &'static str, properties: &'static [&'static str], regions: u8) -> OpRow {
-    OpRow { name, properties, regions }
+    OpRow::new(name, properties, regions)
 }
 
 pub(super) const OPS: &[OpRow] = &[

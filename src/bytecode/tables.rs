@@ -11,6 +11,7 @@ use std::hash::{Hash, Hasher};
 
 use indexmap::{IndexMap, IndexSet};
 
+use super::version::StablehloVersion;
 use super::{builtin, check, sdy, vhlo};
 use crate::error::Result;
 
@@ -228,6 +229,19 @@ pub struct EntryRow {
     pub code: u8,
     pub name: &'static str,
     pub fields: &'static [Kind],
+    pub since: StablehloVersion,
+}
+
+impl EntryRow {
+    /// An entry that has always been there.
+    pub(super) const fn new(code: u8, name: &'static str, fields: &'static [Kind]) -> Self {
+        Self { code, name, fields, since: StablehloVersion::OLDEST }
+    }
+
+    /// The version of StableHLO that it came with.
+    pub(super) const fn since(self, major: u16, minor: u16) -> Self {
+        Self { since: StablehloVersion::new(major, minor, 0), ..self }
+    }
 }
 
 /// Looks up how a dialect encodes an attribute (or a type).
@@ -261,11 +275,23 @@ pub struct OpRow {
     pub properties: &'static [&'static str],
     /// How many regions it has; [`OpRow::VARIADIC`] for any number.
     pub regions: u8,
+    /// The version of StableHLO that it came with.
+    pub since: StablehloVersion,
 }
 
 impl OpRow {
     /// Stands for any number of regions.
     pub const VARIADIC: u8 = u8::MAX;
+
+    /// An operation that has always been there.
+    pub(super) const fn new(name: &'static str, properties: &'static [&'static str], regions: u8) -> Self {
+        Self { name, properties, regions, since: StablehloVersion::OLDEST }
+    }
+
+    /// The version of StableHLO that it came with.
+    pub(super) const fn since(self, major: u16, minor: u16) -> Self {
+        Self { since: StablehloVersion::new(major, minor, 0), ..self }
+    }
 }
 
 /// The name of an operation.

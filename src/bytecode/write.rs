@@ -507,8 +507,8 @@ fn write_orders(orders: &[(u32, &[u32])], values: Span, out: &mut Emitter<'_>) {
         if count < order.len() / 2 {
             out.varint_with_flag(2 * count as u64, true);
             for (from, to) in moved() {
-                out.varint(from as u64);
                 out.varint(u64::from(*to));
+                out.varint(from as u64);
             }
         } else {
             out.varint_with_flag(order.len() as u64, false);

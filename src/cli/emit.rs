@@ -8,10 +8,11 @@ use std::process::ExitCode;
 use crate::error::Result;
 use crate::files::Files;
 use crate::pieces::Pieces;
-use crate::{Emit, Output, OutputOptions};
+use crate::{Emit, Output, OutputOptions, StablehloVersion};
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 
+use super::callback_options::parse;
 use super::io::{self, Input, is_dash};
 use super::refuse_arguments;
 
@@ -49,12 +50,17 @@ pub struct OutputOpts {
     /// Leave out the vector-Jacobian products, as if the export had been made with `vjp_order=0`
     #[arg(long)]
     no_vjp: bool,
+
+    /// Write modules that readers of this version of StableHLO read, such as `1.9.0`: newer ones are rewritten, or refused if the version has not all that
+    /// is in them
+    #[arg(long, value_name = "VERSION", value_parser = parse::<StablehloVersion>)]
+    target_version: Option<StablehloVersion>,
 }
 
 impl OutputOpts {
     /// What the library is asked for.
     pub fn options(&self) -> OutputOptions {
-        OutputOptions::default().no_vjp(self.no_vjp)
+        OutputOptions::default().no_vjp(self.no_vjp).target_version(self.target_version)
     }
 }
 

@@ -411,7 +411,7 @@ impl<'t, 'a> CodeReader<'t, 'a> {
             let mut order: Vec<u32> = if in_pairs { (0..count as u32).collect() } else { Vec::with_capacity(count) };
             if in_pairs {
                 let (pairs, rest) = numbers.as_chunks::<2>();
-                for [from, to] in pairs {
+                for [to, from] in pairs {
                     let slot = usize::try_from(*from).ok().and_then(|from| order.get_mut(from)).ok_or_else(wrong)?;
                     *slot = u32::try_from(*to).map_err(|_| wrong())?;
                 }
