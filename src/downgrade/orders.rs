@@ -1,8 +1,8 @@
 //! The order in which the uses of a value stand in memory once StableHLO has written a module in an older version. It means nothing, but MLIR's writer keeps
 //! it, and so do we: what we write are the bytes that StableHLO writes.
 //!
-//! StableHLO takes a module to its own version and back. Each operation that has a newer form is replaced on the way: its uses of values that were there come
-//! to the front, and its own results get the uses of the old ones one by one, each before the one that came before it. Operations of other dialects stay, and
+//! StableHLO takes a module to its own version and back. Each operation that has a newer form is replaced on the way: its uses of other values come
+//! to the front, and in the end its own results get the uses of the old ones one by one, each before the one that came before it. Operations of other dialects stay, and
 //! their uses where they are; all others are made anew, in order.
 
 #![allow(
@@ -60,13 +60,11 @@ impl Uses {
     /// Where each use stands, the last one first. `None` if they stand so.
     fn order(&self) -> Option<Vec<u32>> {
         let count = self.are_replaced.len();
-        let (replaced, mut others): (Vec<usize>, Vec<usize>) = (0..count).partition(|index| self.are_replaced[count - 1 - index]);
-        let in_memory = if self.is_of_replaced {
-            others.reverse();
-            [others, replaced].concat()
-        } else {
-            [replaced, others].concat()
-        };
+        let (replaced, others): (Vec<usize>, Vec<usize>) = (0..count).partition(|index| self.are_replaced[count - 1 - index]);
+        let mut in_memory = [replaced, others].concat();
+        if self.is_of_replaced {
+            in_memory.reverse();
+        }
         let mut order = vec![0; count];
         for (place, index) in in_memory.into_iter().enumerate() {
             order[index] = place as u32;

@@ -421,6 +421,23 @@ def test_gradients_and_shardings_are_left_out():
     assert len(jaxprism.info(jaxprism.strip(exports / "vjp.jax-0.12.0.1.jax_exported", no_vjp=True))["levels"]) == 1
 
 
+def test_modules_are_written_for_older_readers():
+    single = ROOT / "testdata" / "exports" / "single.jax-0.12.0.1.jax_exported"
+    written = [
+        jaxprism.strip(single, target_version="1.9.0"),
+        jaxprism.split(single, target_version="1.9.0")["cpu"],
+        jaxprism.retarget(single, platforms=["cpu"], target_version="1.9.0"),
+    ]
+    assert written[0] == written[1] == written[2]
+    assert jaxprism.info(written[0])["levels"][0]["module"]["producer"] == "StableHLO_v1.9.0"
+    with pytest.raises(jaxprism.JaxprismError, match=r"`vhlo.composite_v2` with regions came with 1\.14\.0"):
+        jaxprism.split(ROOT / "testdata" / "exports" / "demo.jax-0.12.0.1.jax_exported", target_version="1.0.0")
+    with pytest.raises(jaxprism.JaxprismError, match="`1.9` is no version of StableHLO"):
+        jaxprism.strip(single, target_version="1.9")
+    with pytest.raises(TypeError, match="`target_version` is a version, such as '1.9.0', not 1.9"):
+        jaxprism.strip(single, target_version=1.9)
+
+
 # ---------------------------------------------------------------- merge
 
 

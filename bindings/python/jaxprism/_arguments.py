@@ -126,3 +126,10 @@ def platforms(given: Iterable[str] | None) -> list[str]:
     if "gpu" in listed:
         raise JaxprismError("`gpu` is no platform of an export", kind="refused", hint="name `cuda` or `rocm`")
     return listed
+
+
+def version(given: str | None, what: str) -> str | None:
+    """A version, where one is given."""
+    if given is not None and not isinstance(given, str):
+        raise TypeError(f"`{what}` is a version, such as '1.9.0', not {given!r}")
+    return given

@@ -25,6 +25,12 @@ class Outputs(dict[str, T], Generic[T]):
     manifest: dict[str, Any]
 
 
+def _output(no_vjp: bool, strip_sdy: bool, target_version: str | None) -> "_native.OutputOptions":
+    """What every function that makes an export is given."""
+    version = _arguments.version(target_version, "target_version")
+    return {"no_vjp": no_vjp, "strip_sdy": strip_sdy, "target_version": version}
+
+
 @overload
 def split(
     source: Source,
@@ -38,6 +44,7 @@ def split(
     redact_paths: bool = False,
     no_vjp: bool = False,
     strip_sdy: bool = False,
+    target_version: str | None = None,
     out: None = None,
 ) -> Outputs[bytes]: ...
 
@@ -55,6 +62,7 @@ def split(
     redact_paths: bool = False,
     no_vjp: bool = False,
     strip_sdy: bool = False,
+    target_version: str | None = None,
     out: str | os.PathLike[str],
 ) -> Outputs[Path]: ...
 
@@ -71,6 +79,7 @@ def split(
     redact_paths: bool = False,
     no_vjp: bool = False,
     strip_sdy: bool = False,
+    target_version: str | None = None,
     out: str | os.PathLike[str] | None = None,
 ) -> Outputs[bytes] | Outputs[Path]:
     """Splits an export for several platforms into one export per platform, gradients included.
@@ -92,6 +101,7 @@ def split(
       redact_paths: take the directories from the file names in source locations.
       no_vjp: leave out the gradients, as if the export had been made with `vjp_order=0`.
       strip_sdy: take the shardings out, so that the result is for one device.
+      target_version: write modules that readers of this version of StableHLO read, such as `"1.9.0"`.
       out: a directory, which is made if missing, or a name with `{platform}` and perhaps `{stem}`. All files are
         written or none: `model.cpu.jax_exported` and so on for `model.jax_exported`, `export.cpu.jax_exported` for
         bytes. Those that exist are replaced, never the input.
@@ -101,7 +111,7 @@ def split(
 
     Raises:
       JaxprismError: the input is malformed, the export is not for a platform, a callback is refused, a rule fits none,
-        or a file cannot be read or written.
+        or a file cannot be read or written; or a module holds what `target_version` has not.
     """
     if strip_locations and redact_paths:
         raise ValueError("`strip_locations` and `redact_paths` exclude one another")
@@ -112,7 +122,7 @@ def split(
         "on_unsupported": None if on_unsupported is None else _arguments.policy(on_unsupported, "on_unsupported"),
         "table": _arguments.table(table),
         "locations": "stripped" if strip_locations else "redacted" if redact_paths else "kept",
-        "output": {"no_vjp": no_vjp, "strip_sdy": strip_sdy},
+        "output": _output(no_vjp, strip_sdy, target_version),
     }
     if out is None:
         outputs, report, manifest = _native.split(_arguments.source(source), options)
@@ -162,7 +172,12 @@ def merge(sources: Mapping[str, Source], *, out: str | os.PathLike[str] | None =
 
 
 def strip(
-    source: Source, *, callback: Mapping[str, str] | None = None, no_vjp: bool = False, strip_sdy: bool = False
+    source: Source,
+    *,
+    callback: Mapping[str, str] | None = None,
+    no_vjp: bool = False,
+    strip_sdy: bool = False,
+    target_version: str | None = None,
 ) -> bytes:
     """The export without its callbacks, for all the platforms it is for: tokens and effects go with them.
 
@@ -171,12 +186,14 @@ def strip(
       callback: rules `{"NAME": policy}` for callbacks that are not to be stripped: `"stub:…"` or `"keep"`.
       no_vjp: leave out the gradients, as if the export had been made with `vjp_order=0`.
       strip_sdy: take the shardings out, so that the result is for one device.
+      target_version: write modules that readers of this version of StableHLO read, such as `"1.9.0"`.
 
     Raises:
       JaxprismError: the results of a callback are used, and no rule says what stands for them; or the input is
         malformed.
     """
-    return _native.strip(_arguments.source(source), _arguments.rules(callback), {"no_vjp": no_vjp, "strip_sdy": strip_sdy})
+    output = _output(no_vjp, strip_sdy, target_version)
+    return _native.strip(_arguments.source(source), _arguments.rules(callback), output)
 
 
 @overload
@@ -188,6 +205,7 @@ def retarget(
     map_targets: bool = False,
     no_vjp: bool = False,
     strip_sdy: bool = False,
+    target_version: str | None = None,
     out: None = None,
 ) -> bytes: ...
 
@@ -201,6 +219,7 @@ def retarget(
     map_targets: bool = False,
     no_vjp: bool = False,
     strip_sdy: bool = False,
+    target_version: str | None = None,
     out: str | os.PathLike[str],
 ) -> Path: ...
 
@@ -213,6 +232,7 @@ def retarget(
     map_targets: bool = False,
     no_vjp: bool = False,
     strip_sdy: bool = False,
+    target_version: str | None = None,
     out: str | os.PathLike[str] | None = None,
 ) -> bytes | Path:
     """The export for other platforms, if it does the same on every platform. `docs/retarget.md` says what binds it.
@@ -227,6 +247,7 @@ def retarget(
       map_targets: rename custom calls from cuda to rocm, or back, where the handlers are the same in all but name.
       no_vjp: leave out the gradients, as if the export had been made with `vjp_order=0`.
       strip_sdy: take the shardings out, so that the result is for one device.
+      target_version: write modules that readers of this version of StableHLO read, such as `"1.9.0"`.
       out: the file to write. One that exists is replaced, never the input.
 
     Returns:
@@ -240,7 +261,7 @@ def retarget(
         "platforms": _arguments.platforms(platforms),
         "targets_allowed": _arguments.texts(targets_allowed, "targets_allowed"),
         "map_targets": map_targets,
-        "output": {"no_vjp": no_vjp, "strip_sdy": strip_sdy},
+        "output": _output(no_vjp, strip_sdy, target_version),
     }
     if out is not None:
         _native.retarget(_arguments.source(source), options, _arguments.path(out))

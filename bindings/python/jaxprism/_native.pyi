@@ -7,6 +7,7 @@ __version__: str
 class OutputOptions(TypedDict):
     no_vjp: bool
     strip_sdy: bool
+    target_version: str | None
 
 # What `split` is given; not there when it runs.
 class Options(TypedDict):

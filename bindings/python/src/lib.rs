@@ -171,11 +171,13 @@ struct Options {
 struct OutputDict {
     no_vjp: bool,
     strip_sdy: bool,
+    target_version: Option<String>,
 }
 
 impl OutputDict {
-    fn read(&self) -> OutputOptions {
-        OutputOptions::default().no_vjp(self.no_vjp).strip_sdy(self.strip_sdy)
+    fn read(&self) -> Result<OutputOptions, Error> {
+        let version = self.target_version.as_ref().map(|version| version.parse()).transpose()?;
+        Ok(OutputOptions::default().no_vjp(self.no_vjp).strip_sdy(self.strip_sdy).target_version(version))
     }
 }
 
@@ -192,7 +194,7 @@ impl Options {
             _ => Locations::Kept,
         };
         let options = SplitOptions::default().platforms(parse::<Platform>(&self.platforms)?);
-        Ok(options.locations(locations).callbacks(CallbackOptions::new(policies, table)).output(self.output.read()))
+        Ok(options.locations(locations).callbacks(CallbackOptions::new(policies, table)).output(self.output.read()?))
     }
 }
 
@@ -268,7 +270,7 @@ fn merge_to_file(py: Python<'_>, inputs: Vec<(String, Source)>, out: PathBuf) ->
 fn strip(py: Python<'_>, source: Source, rules: Vec<String>, output: OutputDict) -> PyResult<Py<PyBytes>> {
     let raise = |error| raise(&error);
     let policies = Policies::default().otherwise(Policy::Strip).rules(parse::<Rule>(&rules).map_err(raise)?);
-    let options = StripOptions::default().policies(policies).output(output.read());
+    let options = StripOptions::default().policies(policies).output(output.read().map_err(raise)?);
     let bytes = py.detach(|| source.read()).map_err(raise)?;
     let stripped = py.detach(|| jaxprism::strip(&bytes, &options)).map_err(raise)?;
     to_bytes(py, &stripped.output)
@@ -287,7 +289,7 @@ struct RetargetDict {
 impl RetargetDict {
     fn read(&self) -> Result<RetargetOptions, Error> {
         let options = RetargetOptions::default().platforms(parse::<Platform>(&self.platforms)?).map_targets(self.map_targets);
-        Ok(options.targets_allowed(self.targets_allowed.join("\n").parse::<TargetsAllowed>()?).output(self.output.read()))
+        Ok(options.targets_allowed(self.targets_allowed.join("\n").parse::<TargetsAllowed>()?).output(self.output.read()?))
     }
 }
 
