@@ -114,7 +114,7 @@ impl Obstacles {
         let mut message = format!("the module cannot be written as StableHLO {version}");
         for (what, (positions, count)) in self.found.iter().take(SHOWN) {
             let times = if *count == 1 { "once".to_owned() } else { format!("{count} times") };
-            let places: Vec<String> = positions.iter().filter_map(|position| place(&view, *position as u32)).collect();
+            let places: IndexSet<String> = positions.iter().filter_map(|position| place(&view, *position as u32)).collect();
             let places = places.iter().map(|place| format!(", {place}")).collect::<String>();
             let more = if *count > positions.len() { ", …" } else { "" };
             let _ = write!(message, "\n  {} came with {}: {times}{places}{more}", what.text(&bytecode.tables), what.since);

@@ -81,8 +81,10 @@ def hold(original: bytes, found: bytes | None, version: str) -> None:
 
 
 def has_own_orders(module: bytes) -> bool:
-    """Whether this jaxlib does not know newer forms that decide how uses are stored, or stores the module otherwise."""
-    return numbers(CURRENT) < (1, 18, 0) and "custom_call" in str(read(module)) or module != written(module, version_of(module))
+    """Whether this jaxlib stores the uses of values otherwise: the newer forms of operations that it does not know decide
+    it as well. What an older one wrote may be stored in a way that no jaxlib writes any more."""
+    has_newer_forms = numbers(CURRENT) < (1, 18, 0) and b"custom_call_v" in module
+    return has_newer_forms or module != written(module, version_of(module))
 
 
 @pytest.mark.parametrize("path", EXPORTS, ids=lambda path: path.name.removesuffix(".jax_exported"))
@@ -116,6 +118,10 @@ def test_splits_become_what_stablehlo_writes(name: str, tool: Tool):
             data = bytes(program.export(program.platforms).serialize(program.vjp_order))
     except Unavailable as reason:
         pytest.skip(str(reason))
+    except ValueError as error:
+        if "but decomposition has" in str(error):
+            pytest.skip(f"JAX {jax.__version__} cannot export a composite for several platforms")
+        raise
     platform = program.platforms[0]
     done = tool.run("split", "-", "-p", platform, "-o", "-", stdin=data)
     assert done.returncode == 0, done.stderr.decode()
@@ -314,7 +320,9 @@ def test_operations_become_what_stablehlo_writes(name: str, tool: Tool, tmp_path
         try:
             module = ir.Module.parse(OPERATIONS[name])
         except ir.MLIRError as error:
-            pytest.fail(str(error))
+            if "unregistered dialect" in str(error):
+                pytest.skip(f"the context of JAX {jax.__version__} does not know the type")
+            raise
         original = bytes(stablehlo.serialize_portable_artifact(module, CURRENT, True))
         path = tmp_path / "module.mlirbc"
         path.write_bytes(original)
