@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn producers_name_versions() {
-        let version = "1.18.0".parse().unwrap();
+        let version: StablehloVersion = "1.18.0".parse().unwrap();
         assert_eq!(StablehloVersion::of_producer(version.producer().as_bytes()), Some(version));
         // Newer ones are versions too.
         assert!(StablehloVersion::of_producer(b"StableHLO_v2.0.0").unwrap() > StablehloVersion::NEWEST);

@@ -541,3 +541,17 @@ impl Properties {
         out
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_uses_that_moved_are_written_in_pairs() {
+        let mut out = Emitter::default();
+        write_orders(&[(0, &[1, 2, 0, 3, 4, 5, 6, 7])], Span::new(0, 1), &mut out);
+        // As jaxlib 0.12.0.1 stores it: six numbers in pairs, and of each use that moved its place before its number.
+        let numbers = [6 << 1 | 1, 1, 0, 2, 1, 0, 2u8].map(|number| number << 1 | 1);
+        assert_eq!(out.pieces.to_vec(), numbers);
+    }
+}
