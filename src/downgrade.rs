@@ -14,6 +14,7 @@ mod needs;
 mod obstacles;
 mod operations;
 mod orders;
+mod properties;
 
 use crate::bytecode::{Bytecode, StablehloVersion, dialect};
 use crate::error::Result;
@@ -49,7 +50,7 @@ pub(crate) fn downgrade<'a>(bytecode: &Bytecode<'a>, version: StablehloVersion) 
         locations::make_points(&mut older);
     }
     if version.bytecode() < 5 {
-        operations::move_properties(&mut older);
+        properties::move_into_dictionaries(&mut older)?;
     }
     older.tree.use_orders = orders::of(&older);
     older.version = older.version.min(version.bytecode());
@@ -69,9 +70,9 @@ fn held(bytecode: &Bytecode<'_>, position: usize, needs: &mut Needs<'_, '_>) -> 
         return vec![What::operation(operation.name, StablehloVersion::MIXED)];
     }
     let properties = operation.properties.map_or(&[][..], |span| &tree.properties[span.range()]);
-    let discardable = operation.attributes.and_then(|id| tables.dictionary(id)).into_iter().flatten().map(|(_, value)| value);
-    let attributes = properties.iter().copied().flatten().chain(discardable);
-    let mut held: Vec<What> = attributes.filter_map(|id| needs.attribute(id)).chain(constraints::need(bytecode, operation)).collect();
+    let mut held: Vec<What> = properties.iter().flatten().filter_map(|id| needs.attribute(*id)).collect();
+    held.extend(operation.attributes.and_then(|id| needs.dictionary(id)));
+    held.extend(constraints::need(bytecode, operation));
     let blocks = tree.regions_of(operation).iter().flat_map(|region| tree.blocks_of(region));
     let values = operation.results.range().chain(blocks.flat_map(|block| block.arguments.range()));
     held.extend(values.filter_map(|value| needs.r#type(tree.value_types[value])));

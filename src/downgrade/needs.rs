@@ -25,16 +25,30 @@ impl Node {
 pub(super) struct Needs<'t, 'a> {
     tables: &'t Tables<'a>,
     known: FxHashMap<Node, What>,
+    /// Of dictionaries of operations, where it is the values that count.
+    dictionaries: FxHashMap<AttributeId, Option<What>>,
 }
 
 impl<'t, 'a> Needs<'t, 'a> {
     pub fn new(tables: &'t Tables<'a>) -> Self {
-        Self { tables, known: FxHashMap::default() }
+        Self { tables, known: FxHashMap::default(), dictionaries: FxHashMap::default() }
     }
 
     /// The newest that an attribute is made of.
     pub fn attribute(&mut self, id: AttributeId) -> Option<What> {
         self.of(Node::Attribute(id))
+    }
+
+    /// The newest that the values in the dictionary of an operation are made of.
+    pub fn dictionary(&mut self, id: AttributeId) -> Option<What> {
+        if let Some(known) = self.dictionaries.get(&id) {
+            return *known;
+        }
+        let tables = self.tables;
+        let values = tables.dictionary(id).into_iter().flatten();
+        let newest = values.filter_map(|(_, value)| self.attribute(value)).reduce(What::newer);
+        self.dictionaries.insert(id, newest);
+        newest
     }
 
     /// The newest that a type is made of.

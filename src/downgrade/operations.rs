@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use super::obstacles::What;
 use crate::bytecode::{
-    AttributeId, Bytecode, Bytes, Code, Entry, Field, OpRow, Operation, Span, StablehloVersion, Tables, code, dialect, op_row_named,
+    AttributeId, Bytecode, Bytes, Entry, Field, OpRow, Operation, Span, StablehloVersion, Tables, code, dialect, op_row_named,
 };
 use crate::error::{Error, Result};
 
@@ -157,34 +157,6 @@ fn no_padding(bytecode: &mut Bytecode<'_>, position: usize) -> Result<AttributeI
     let zeros: &[u8] = if spatial == 0 { &[] } else { &[0; 8] };
     let fields = [Field::Type(tensor_type), Field::Blob(Bytes(Cow::Borrowed(zeros)))];
     Ok(tables.intern_attribute(Entry::new(dialect::VHLO, code::vhlo::TENSOR, fields)))
-}
-
-/// Moves the inherent attributes of all operations into their dictionaries, where bytecode before version 5 has them.
-pub(super) fn move_properties(bytecode: &mut Bytecode<'_>) {
-    for position in 0..bytecode.tree.operations.len() {
-        let operation = &bytecode.tree.operations[position];
-        let (Some(span), Some(row)) = (operation.properties, bytecode.tables.op_row(operation.name)) else { continue };
-        let mut items: Vec<(AttributeId, AttributeId)> = Vec::new();
-        let pairs: Vec<AttributeId> = match operation.attributes.map(|id| bytecode.tables.attribute(id)) {
-            Some(entry) if entry.code == Code::Known(code::builtin::DICTIONARY) => entry.attributes().collect(),
-            _ => Vec::new(),
-        };
-        items.extend(pairs.chunks_exact(2).map(|pair| (pair[0], pair[1])));
-        let values = bytecode.tree.properties[span.range()].to_vec();
-        for (name, value) in row.properties.iter().zip(values) {
-            let Some(value) = value else { continue };
-            let name = Field::String(Bytes(Cow::Borrowed(name.trim_end_matches('?').as_bytes())));
-            items.push((bytecode.tables.intern_attribute(Entry::new(dialect::BUILTIN, code::builtin::STRING, [name])), value));
-        }
-        items.sort_by(|one, other| bytecode.tables.string(one.0).cmp(&bytecode.tables.string(other.0)));
-        let count = std::iter::once(Field::Count(items.len() as u32));
-        let fields = count.chain(items.iter().flat_map(|(name, value)| [Field::Attribute(*name), Field::Attribute(*value)]));
-        let fields: Vec<Field<'_>> = fields.collect();
-        let dictionary = bytecode.tables.intern_attribute(Entry::new(dialect::BUILTIN, code::builtin::DICTIONARY, fields));
-        let operation = &mut bytecode.tree.operations[position];
-        operation.properties = None;
-        operation.attributes = (!items.is_empty()).then_some(dictionary);
-    }
 }
 
 #[cfg(test)]

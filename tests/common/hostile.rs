@@ -11,8 +11,8 @@ use jaxprism::passes::{Options, find};
 use jaxprism::pieces::Pieces;
 use jaxprism::split::rewrite;
 use jaxprism::{
-    CheckOptions, DiffOptions, Error, ErrorKind, Exported, MergeInput, Platform, SizeOptions, SplitOptions, callbacks_of, check, diff,
-    inspect, merge, size, split,
+    CheckOptions, DiffOptions, Error, ErrorKind, Exported, MergeInput, OutputOptions, Platform, SizeOptions, SplitOptions, StripOptions,
+    callbacks_of, check, diff, inspect, merge, size, split, strip,
 };
 
 use super::{Random, Sample, mutate_bytes, mutate_module, on_a_large_stack, samples, shipped, with_module};
@@ -90,6 +90,7 @@ pub fn whole(name: &str, bytes: &[u8]) {
         }
         return;
     }
+    older(name, bytes);
     match split(bytes, &SplitOptions::default()) {
         Ok(split) => {
             merged(name, split.outputs.values().map(|output| output.exported.clone()).collect());
@@ -103,6 +104,22 @@ pub fn whole(name: &str, bytes: &[u8]) {
             }
         }
         Err(error) => check_error(name, &error),
+    }
+}
+
+/// Writes an export in old versions of StableHLO; what comes out must be readable.
+fn older(name: &str, bytes: &[u8]) {
+    for version in ["0.14.0", "1.8.0"] {
+        let output = OutputOptions::default().target_version(Some(version.parse().unwrap()));
+        match strip(bytes, &StripOptions::default().output(output)) {
+            Ok(stripped) => {
+                for level in Exported::read(&stripped.output.to_vec()).unwrap().levels() {
+                    let module = level.module.as_borrowed().unwrap();
+                    Bytecode::read(module, 0).unwrap_or_else(|error| panic!("{name}: cannot read a module in {version}: {error:?}"));
+                }
+            }
+            Err(error) => check_error(name, &error),
+        }
     }
 }
 

@@ -669,8 +669,8 @@ impl<'b, 'a> Encoder<'b, 'a> {
                 let moved: Vec<_> = order.order.iter().enumerate().filter(|(from, to)| *from != **to as usize).collect();
                 self.flagged(2 * moved.len() as u64, true, out);
                 for (from, to) in moved {
-                    self.varint(from as u64, out);
                     self.varint(u64::from(*to), out);
+                    self.varint(from as u64, out);
                 }
             }
         }
