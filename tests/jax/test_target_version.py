@@ -12,6 +12,7 @@ from jax._src.export import serialization_generated as flatbuffer
 from jax._src.interpreters import mlir as jax_mlir
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
+
 from programs import PROGRAMS, Unavailable
 from tool import ROOT, Tool
 
@@ -65,7 +66,9 @@ def hold(original: bytes, found: bytes | None, version: str) -> None:
         return
     with jax_mlir.make_ir_context():
         expected = written(original, version)
-        assert (found is None) == (expected is None), f"StableHLO {'refuses' if expected is None else 'writes'} {version}"
+        assert (found is None) == (expected is None), (
+            f"StableHLO {'refuses' if expected is None else 'writes'} {version}"
+        )
         if expected is None:
             return
         assert version_of(found) == version
@@ -81,8 +84,10 @@ def hold(original: bytes, found: bytes | None, version: str) -> None:
 
 
 def has_own_orders(module: bytes) -> bool:
-    """Whether this jaxlib stores the uses of values otherwise: the newer forms of operations that it does not know decide
-    it as well. What an older one wrote may be stored in a way that no jaxlib writes any more."""
+    """Whether this jaxlib stores uses otherwise: newer forms of operations that it does not know decide it.
+
+    What an older one wrote may also be stored in a way that no jaxlib writes any more.
+    """
     has_newer_forms = numbers(CURRENT) < (1, 18, 0) and b"custom_call_v" in module
     return has_newer_forms or module != written(module, version_of(module))
 
@@ -160,11 +165,27 @@ def test_jax_computes_the_same_bits(tool: Tool):
 T = "tensor<4xf32>"
 GROUPS = "replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>"
 CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"
-SUM = "({ ^bb0(%a: tensor<f32>, %b: tensor<f32>): %s = stablehlo.add %a, %b : tensor<f32> stablehlo.return %s : tensor<f32> })"
-ACCURATE = "cbrt cosine exponential exponential_minus_one log log_plus_one logistic rsqrt sine sqrt tan tanh".split()
+SUM = (
+    "({ ^bb0(%a: tensor<f32>, %b: tensor<f32>): %s = stablehlo.add %a, %b : tensor<f32> "
+    "stablehlo.return %s : tensor<f32> })"
+)
+ACCURATE = [
+    "cbrt",
+    "cosine",
+    "exponential",
+    "exponential_minus_one",
+    "log",
+    "log_plus_one",
+    "logistic",
+    "rsqrt",
+    "sine",
+    "sqrt",
+    "tan",
+    "tanh",
+]
 HIGHEST = "#stablehlo.result_accuracy<mode = #stablehlo.result_accuracy_mode<HIGHEST>>"
 CONV = (
-    'dimension_numbers = #stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>, feature_group_count = 1 : i64, '
+    "dimension_numbers = #stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>, feature_group_count = 1 : i64, "
     "batch_group_count = 1 : i64"
 )
 
@@ -176,15 +197,22 @@ def one(work: str, takes: str = f"%x: {T}", gives: str = T) -> str:
 def gather(extra: str, indices: str, gives: str, sizes: str) -> str:
     x, attributes = "tensor<3x4xf32>", f"dimension_numbers = #stablehlo.gather<{extra}>, indices_are_sorted = false"
     if not sizes:
-        work = f'%r = "stablehlo.dynamic_gather"(%x, %i, %n) {{{attributes}}} : ({x}, {indices}, tensor<2xi64>) -> {gives}'
+        work = (
+            f'%r = "stablehlo.dynamic_gather"(%x, %i, %n) {{{attributes}}} : ({x}, {indices}, tensor<2xi64>) -> {gives}'
+        )
         return one(work, f"%x: {x}, %i: {indices}, %n: tensor<2xi64>", gives)
     attributes += f", slice_sizes = array<i64: {sizes}>"
-    return one(f'%r = "stablehlo.gather"(%x, %i) {{{attributes}}} : ({x}, {indices}) -> {gives}', f"%x: {x}, %i: {indices}", gives)
+    return one(
+        f'%r = "stablehlo.gather"(%x, %i) {{{attributes}}} : ({x}, {indices}) -> {gives}',
+        f"%x: {x}, %i: {indices}",
+        gives,
+    )
 
 
 PLAIN_GATHER = "offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1"
 BATCHED_GATHER = (
-    "offset_dims = [1], operand_batching_dims = [0], start_indices_batching_dims = [0], start_index_map = [1], index_vector_dim = 1"
+    "offset_dims = [1], operand_batching_dims = [0], start_indices_batching_dims = [0], "
+    "start_index_map = [1], index_vector_dim = 1"
 )
 
 
@@ -216,7 +244,9 @@ def custom_call(attributes: str) -> str:
 
 def dot(algorithm: str = "") -> str:
     m = "tensor<4x4xf32>"
-    return one(f"%r = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0]{algorithm} : ({m}, {m}) -> {m}", f"%x: {m}", m)
+    return one(
+        f"%r = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0]{algorithm} : ({m}, {m}) -> {m}", f"%x: {m}", m
+    )
 
 
 def typed(element: str, work: str = "%r = stablehlo.negate %x") -> str:
@@ -226,9 +256,14 @@ def typed(element: str, work: str = "%r = stablehlo.negate %x") -> str:
 
 OPERATIONS = {
     **{name: one(f"%r = stablehlo.{name} %x : {T}") for name in ACCURATE},
-    **{f"{name} accurate": one(f'%r = "stablehlo.{name}"(%x) {{result_accuracy = {HIGHEST}}} : ({T}) -> {T}') for name in ACCURATE},
+    **{
+        f"{name} accurate": one(f'%r = "stablehlo.{name}"(%x) {{result_accuracy = {HIGHEST}}} : ({T}) -> {T}')
+        for name in ACCURATE
+    },
     "all_gather": collective("all_gather", f"all_gather_dim = 0 : i64, {GROUPS}, {CHANNEL}", gives="tensor<8xf32>"),
-    "all_gather of two": collective("all_gather", f"all_gather_dim = 0 : i64, {GROUPS}", takes=2, gives="tensor<8xf32>"),
+    "all_gather of two": collective(
+        "all_gather", f"all_gather_dim = 0 : i64, {GROUPS}", takes=2, gives="tensor<8xf32>"
+    ),
     "all_reduce": collective("all_reduce", f"{GROUPS}, {CHANNEL}", SUM),
     "all_reduce of two": collective("all_reduce", GROUPS, SUM, takes=2),
     "all_to_all": collective(
@@ -239,7 +274,9 @@ OPERATIONS = {
     ),
     "collective_broadcast": collective("collective_broadcast", GROUPS),
     "collective_permute": collective("collective_permute", "source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>"),
-    "reduce_scatter": collective("reduce_scatter", f"scatter_dimension = 0 : i64, {GROUPS}", SUM, gives="tensor<2xf32>"),
+    "reduce_scatter": collective(
+        "reduce_scatter", f"scatter_dimension = 0 : i64, {GROUPS}", SUM, gives="tensor<2xf32>"
+    ),
     "composite": one(f'%r = stablehlo.composite "a.b" %x {{decomposition = @f}} : ({T}) -> {T}')
     + f"\nfunc.func private @f(%x: {T}) -> {T} {{ return %x : {T} }}",
     "custom_call": custom_call("api_version = 2 : i32"),
@@ -247,8 +284,9 @@ OPERATIONS = {
     "custom_call of an ffi": custom_call("api_version = 4 : i32, backend_config = {}"),
     "dot_general": dot(),
     "dot_general with an algorithm": dot(
-        ", algorithm = <lhs_precision_type = tf32, rhs_precision_type = tf32, accumulation_type = f32, lhs_component_count = 1, "
-        "rhs_component_count = 1, num_primitive_operations = 1, allow_imprecise_accumulation = false>"
+        ", algorithm = <lhs_precision_type = tf32, rhs_precision_type = tf32, accumulation_type = f32, "
+        "lhs_component_count = 1, rhs_component_count = 1, num_primitive_operations = 1, "
+        "allow_imprecise_accumulation = false>"
     ),
     "dynamic_conv": one(
         f'%r = "stablehlo.dynamic_conv"(%x, %k, %p) {{{CONV}}} : '
@@ -261,7 +299,8 @@ OPERATIONS = {
     "dynamic_gather": gather(PLAIN_GATHER, "tensor<2x1xi32>", "tensor<2x4xf32>", ""),
     "dynamic_gather in batches": gather(BATCHED_GATHER, "tensor<3x1xi32>", "tensor<3x2xf32>", ""),
     "scatter": scatter(
-        "update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1",
+        "update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], "
+        "index_vector_dim = 1",
         "tensor<2x1xi32>",
         "tensor<2x4xf32>",
     ),
@@ -278,17 +317,30 @@ OPERATIONS = {
         "!stablehlo.token",
     ),
     "recv": f'func.func public @main(%t: !stablehlo.token) -> {T} {{\n%r:2 = "stablehlo.recv"(%t) {{channel_handle = '
-    f"#stablehlo.channel_handle<handle = 1, type = 3>, is_host_transfer = true}} : (!stablehlo.token) -> ({T}, !stablehlo.token)\n"
+    f"#stablehlo.channel_handle<handle = 1, type = 3>, is_host_transfer = true}} : "
+    f"(!stablehlo.token) -> ({T}, !stablehlo.token)\n"
     f"return %r#0 : {T}\n}}",
     "reduce that promotes": one(
-        '%z = stablehlo.constant dense<0.0> : tensor<f32>\n%r = "stablehlo.reduce"(%x, %z) ({ ^bb0(%a: tensor<f64>, %b: tensor<f64>): '
+        '%z = stablehlo.constant dense<0.0> : tensor<f32>\n%r = "stablehlo.reduce"(%x, %z) '
+        "({ ^bb0(%a: tensor<f64>, %b: tensor<f64>): "
         "%s = stablehlo.add %a, %b : tensor<f64> stablehlo.return %s : tensor<f64> }) {dimensions = array<i64: 0>} : "
         f"({T}, tensor<f32>) -> tensor<f64>",
         gives="tensor<f64>",
     ),
     **{
         f"type {element}": typed(element)
-        for element in "f8E4M3FN f8E5M2 f8E4M3FNUZ f8E5M2FNUZ f8E4M3B11FNUZ f8E4M3 f8E3M4 f4E2M1FN f6E2M3FN f6E3M2FN".split()
+        for element in [
+            "f8E4M3FN",
+            "f8E5M2",
+            "f8E4M3FNUZ",
+            "f8E5M2FNUZ",
+            "f8E4M3B11FNUZ",
+            "f8E4M3",
+            "f8E3M4",
+            "f4E2M1FN",
+            "f6E2M3FN",
+            "f6E3M2FN",
+        ]
     },
     "type f8E8M0FNU": typed("f8E8M0FNU", "%r = stablehlo.optimization_barrier %x"),
     "type i2": typed("i2"),
@@ -307,7 +359,8 @@ OPERATIONS = {
     ),
     "a value in many uses": f"func.func public @main(%x: {T}) -> ({T}, {T}, {T}) {{\n"
     + "".join(
-        f"%{k} = stablehlo.{'tanh' if k in (3, 4, 9) else 'add'} {'%x' if k in (3, 4, 9) else '%x, %x'} : {T}\n" for k in range(12)
+        f"%{k} = stablehlo.{'tanh' if k in (3, 4, 9) else 'add'} {'%x' if k in (3, 4, 9) else '%x, %x'} : {T}\n"
+        for k in range(12)
     )
     + f"%a = stablehlo.add %3, %4 : {T}\n%b = stablehlo.exponential %3 : {T}\n%c = stablehlo.add %3, %3 : {T}\n"
     + f"return %a, %b, %c : {T}, {T}, {T}\n}}",
