@@ -30,7 +30,10 @@ pub(super) fn downgrade(bytecode: &mut Bytecode<'_>, position: usize, version: S
         if row.since <= version {
             return Ok(Ok(()));
         }
-        let Some(older) = before(row) else { return Ok(Err(What::operation(operation.name, row.since))) };
+        // Newer forms are younger than properties, which bytecode has since version 5.
+        let Some(older) = before(row).filter(|_| bytecode.version >= 5) else {
+            return Ok(Err(What::operation(operation.name, row.since)));
+        };
         if let Some(what) = loses(bytecode, operation, row, older) {
             return Ok(Err(what));
         }
