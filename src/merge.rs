@@ -259,7 +259,7 @@ fn read_unlowered<'a>(exported: &Exported<'a>, level: usize, input: &'a [u8]) ->
 }
 
 /// The arguments that a module takes, in ascending order.
-fn kept(exported: &Exported<'_>) -> Result<Vec<u16>> {
+pub(crate) fn kept(exported: &Exported<'_>) -> Result<Vec<u16>> {
     let kept = exported.module_kept_var_idx.clone().unwrap_or_default();
     let count = exported.input_avals().len();
     let ascends = kept.is_sorted_by(|one, next| one < next);

@@ -286,9 +286,11 @@ impl Opts {
     ) -> Result<Files> {
         let manifest = self.manifest(manifest)?.zip(self.manifest.as_deref().map(|path| names.beside(path)));
         let mut files = Files::in_threads(threads);
+        let policies = self.callbacks.policies();
+        let called = policies.called();
         let manifest_path = manifest.as_ref().map(|(_, path)| path.as_path());
         for path in paths.iter().map(PathBuf::as_path).chain(manifest_path).chain(report) {
-            files.add(path, self.force, Some(input.source()))?;
+            files.add(path, self.force, called.iter().map(Path::new).chain([input.source()]))?;
         }
         let contents: Vec<_> = contents.iter().take(paths.len()).map(Deref::deref).collect();
         files.write_pieces(&contents, input.origin())?;

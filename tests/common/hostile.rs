@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use jaxprism::bytecode::Bytecode;
-use jaxprism::callbacks::Table;
+use jaxprism::callbacks::{CallbackOptions, Policies, Table};
 use jaxprism::passes::{Options, find};
 use jaxprism::pieces::Pieces;
 use jaxprism::split::rewrite;
@@ -70,6 +70,13 @@ pub fn whole(name: &str, bytes: &[u8]) {
         let sample = shipped().into_iter().find(|sample| sample.name.starts_with("control.jax-0.12.0.1"));
         sample.expect("it ships with the project").bytes
     });
+    static CALLER: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        let sample = shipped().into_iter().find(|sample| sample.name.starts_with("callbacks.jax-0.12.0.1"));
+        sample.expect("it ships with the project").bytes
+    });
+    let called = CallbackOptions::new(Policies::default().otherwise("call:it".parse().unwrap()), Table::default()).export("it", bytes);
+    let called = split(&CALLER, &SplitOptions::default().platforms([Platform::CPU]).callbacks(called));
+    check_error(name, &called.expect_err("no callback of it takes and returns what the function does"));
     match diff(&OTHER, bytes, &DiffOptions::default()) {
         Ok(diff) => assert_eq!(diff.equal, diff.counts.total() == 0, "{name}"),
         Err(error) => check_error(name, &error),

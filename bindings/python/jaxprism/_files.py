@@ -33,6 +33,7 @@ def split(
     callbacks: str = "lower",
     callback: Mapping[str, str] | None = None,
     on_unsupported: str | None = None,
+    exports: Mapping[str, Source] | None = None,
     table: Table | None = None,
     strip_locations: bool = False,
     redact_paths: bool = False,
@@ -50,6 +51,7 @@ def split(
     callbacks: str = "lower",
     callback: Mapping[str, str] | None = None,
     on_unsupported: str | None = None,
+    exports: Mapping[str, Source] | None = None,
     table: Table | None = None,
     strip_locations: bool = False,
     redact_paths: bool = False,
@@ -66,6 +68,7 @@ def split(
     callbacks: str = "lower",
     callback: Mapping[str, str] | None = None,
     on_unsupported: str | None = None,
+    exports: Mapping[str, Source] | None = None,
     table: Table | None = None,
     strip_locations: bool = False,
     redact_paths: bool = False,
@@ -82,11 +85,14 @@ def split(
       source: the export: bytes, or the path of a file.
       platforms: those to write; all of the export by default.
       callbacks: the policy of all callbacks without a rule: `"lower"`, `"keep"`, `"strip"`, `"stub:zeros"`,
-        `"stub:nan"`, `"stub:operand:K"`, `"stub:alias"`, `"host"`, `"unpartition"`, `"ffi:TARGET"` or `"refuse"`.
+        `"stub:nan"`, `"stub:operand:K"`, `"stub:alias"`, `"host"`, `"unpartition"`, `"ffi:TARGET"`, `"call:EXPORT"`
+        or `"refuse"`.
       callback: rules: the policy of the callbacks that `"[PLATFORM:]NAME"` names. Exact names come before those with
         `*` and `?`, a platform before none, and among alike the later one.
       on_unsupported: the policy of callbacks without a rule that a platform cannot run. By default that of `callbacks`,
         which refuses them if it is `"lower"`.
+      exports: exports by the names that policies `"call:EXPORT"` have for them; other names are those of files. Such
+        an export is for the platform, takes what the callback takes and returns what it returns.
       table: further platforms and targets that callbacks are lowered to.
       strip_locations: make every source location unknown.
       redact_paths: take the directories from the file names in source locations.
@@ -111,6 +117,7 @@ def split(
         "rules": _arguments.rules(callback),
         "on_unsupported": None if on_unsupported is None else _arguments.policy(on_unsupported, "on_unsupported"),
         "table": _arguments.table(table),
+        "exports": _arguments.exports([callbacks, on_unsupported, *(callback or {}).values()], exports),
         "locations": "stripped" if strip_locations else "redacted" if redact_paths else "kept",
         "output": {"no_vjp": no_vjp, "strip_sdy": strip_sdy},
     }

@@ -16,6 +16,7 @@ class Options(TypedDict):
     on_unsupported: str | None
     table: str | None
     locations: str
+    exports: list[tuple[str, bytes | str]]
     output: OutputOptions
 
 # What `retarget` is given; not there when it runs.

@@ -162,6 +162,7 @@ struct Options {
     on_unsupported: Option<String>,
     table: Option<String>,
     locations: String,
+    exports: Vec<(String, Source)>,
     output: OutputDict,
 }
 
@@ -180,7 +181,13 @@ impl OutputDict {
 }
 
 impl Options {
-    fn read(&self) -> Result<SplitOptions, Error> {
+    /// The files that policies call, which no output may replace.
+    fn files(&self) -> Vec<PathBuf> {
+        self.exports.iter().filter_map(|(_, source)| source.path()).collect()
+    }
+
+    /// What the library is asked for. Reads the files that policies call.
+    fn read(self) -> Result<SplitOptions, Error> {
         let mut policies = Policies::default().rules(parse::<Rule>(&self.rules)?).otherwise(self.callbacks.parse()?);
         if let Some(policy) = &self.on_unsupported {
             policies = policies.on_unsupported(policy.parse::<Policy>()?);
@@ -192,7 +199,11 @@ impl Options {
             _ => Locations::Kept,
         };
         let options = SplitOptions::default().platforms(parse::<Platform>(&self.platforms)?);
-        Ok(options.locations(locations).callbacks(CallbackOptions::new(policies, table)).output(self.output.read()))
+        let mut callbacks = CallbackOptions::new(policies, table);
+        for (name, source) in self.exports {
+            callbacks = callbacks.export(name, &source.read()?[..]);
+        }
+        Ok(options.locations(locations).callbacks(callbacks).output(self.output.read()))
     }
 }
 
@@ -203,7 +214,7 @@ type Outputs<T> = (Vec<(String, T)>, String, String);
 #[pyfunction]
 fn split(py: Python<'_>, source: Source, options: Options) -> PyResult<Outputs<Py<PyBytes>>> {
     let raise = |error| raise(&error);
-    let options = options.read().map_err(raise)?;
+    let options = py.detach(|| options.read()).map_err(raise)?;
     let bytes = py.detach(|| source.read()).map_err(raise)?;
     let split = py.detach(|| jaxprism::split(&bytes, &options)).map_err(raise)?;
     let outputs = split.outputs.iter().map(|(platform, output)| Ok((platform.to_string(), to_bytes(py, output)?)));
@@ -213,8 +224,9 @@ fn split(py: Python<'_>, source: Source, options: Options) -> PyResult<Outputs<P
 /// Splits an export into files, all or none: `out` is a directory, or their name with `{platform}` in it. Files that exist are replaced.
 #[pyfunction]
 fn split_to_files(py: Python<'_>, source: Source, options: Options, out: PathBuf) -> PyResult<Outputs<PathBuf>> {
-    let options = options.read().map_err(|error| raise(&error))?;
+    let inputs: Vec<_> = source.path().into_iter().chain(options.files()).collect();
     let input = source.path();
+    let options = py.detach(|| options.read()).map_err(|error| raise(&error))?;
     detached(py, source, |bytes| {
         let split = jaxprism::split(bytes, &options)?;
         let names = Names::new(Some(&out), input.as_deref())?;
@@ -222,7 +234,7 @@ fn split_to_files(py: Python<'_>, source: Source, options: Options, out: PathBuf
         let mut written = Vec::new();
         for platform in split.outputs.keys() {
             let path = names.path(platform)?;
-            files.add(&path, true, input.as_deref())?;
+            files.add(&path, true, inputs.iter().map(PathBuf::as_path))?;
             written.push((platform.to_string(), path));
         }
         let outputs: Vec<_> = split.outputs.values().collect();
