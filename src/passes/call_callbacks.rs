@@ -132,7 +132,7 @@ mod tests {
 
     fn array(text: &str) -> Array {
         let (dtype, shape) = text.strip_suffix(']').and_then(|text| text.split_once('[')).unwrap();
-        let shape = if shape.is_empty() { Vec::new() } else { shape.split(',').map(str::to_owned).collect() };
+        let shape = if shape.is_empty() { Vec::new() } else { shape.split(';').map(str::to_owned).collect() };
         Array { dtype: dtype.to_owned(), shape }
     }
 
@@ -152,8 +152,8 @@ mod tests {
 
     #[test]
     fn dimensions_are_those_of_the_callback_by_any_name() {
-        check(&["float32[4]", "int32[]"], &["float32[2,4]"], &["float32[4]", "int32[]"], &["float32[2,4]"]).unwrap();
-        check(&["float32[n,m]"], &["float32[2*n,floordiv(m, 2)]"], &["float32[b,n]"], &["float32[2*b,floordiv(n, 2)]"]).unwrap();
+        check(&["float32[4]", "int32[]"], &["float32[2;4]"], &["float32[4]", "int32[]"], &["float32[2;4]"]).unwrap();
+        check(&["float32[n;m]"], &["float32[2*n;floordiv(m, 2)]"], &["float32[b;n]"], &["float32[2*b;floordiv(n, 2)]"]).unwrap();
         check(&["float32[n]"], &["float32[n]"], &["float32[2*b]"], &["float32[2*b]"]).unwrap();
         check(&["float32[n]", "float32[2*n]"], &["float32[max(n, 4)]"], &["float32[3]", "float32[6]"], &["float32[4]"]).unwrap();
     }
@@ -170,12 +170,12 @@ mod tests {
             "operand 1 is f[4], and the function takes f[5] (`args[1]`)"
         );
         assert_eq!(differs(&["f[4]"], &["f[4]"], &["f[4]"], &["g[4]"]), "result 0 is g[4], and the function returns f[4] (`args[0]`)");
-        assert_eq!(differs(&["f[4]"], &[], &["f[4,1]"], &[]), "operand 0 is f[4,1], and the function takes f[4] (`args[0]`)");
+        assert_eq!(differs(&["f[4]"], &[], &["f[4;1]"], &[]), "operand 0 is f[4,1], and the function takes f[4] (`args[0]`)");
         assert_eq!(differs(&["f[n]"], &["f[2*n]"], &["f[4]"], &["f[9]"]), "result 0 is f[9], and the function returns f[2*n] (`args[0]`)");
         assert_eq!(differs(&["f[4]"], &[], &["f[b]"], &[]), "operand 0 is f[b], and the function takes f[4] (`args[0]`)");
-        assert_eq!(differs(&["f[n,n]"], &[], &["f[b,c]"], &[]), "operand 0 is f[b,c], and the function takes f[n,n] (`args[0]`)");
+        assert_eq!(differs(&["f[n;n]"], &[], &["f[b;c]"], &[]), "operand 0 is f[b,c], and the function takes f[n,n] (`args[0]`)");
         assert_eq!(differs(&["f[n]"], &["f[n]"], &["f[b]"], &["f[c]"]), "result 0 is f[c], and the function returns f[n] (`args[0]`)");
         // Two variables for one dimension are one that the function knows less of.
-        check(&["f[n,m]"], &["f[n]"], &["f[b,b]"], &["f[b]"]).unwrap();
+        check(&["f[n;m]"], &["f[n]"], &["f[b;b]"], &["f[b]"]).unwrap();
     }
 }

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import jaxprism
 import numpy as np
 import pytest
-from callback_case import Case, assert_computes, calls, case_of, effects, levels, load, module_of, replaced_by
+from callback_case import Case, assert_computes, calls, case_of, effects, levels, load, replaced_by
 from callback_programs import PROGRAMS, SILENT, f32, mesh
 from jax import export
 from jax.experimental import io_callback
@@ -135,7 +135,9 @@ X, Y = jnp.arange(1.0, 5.0, dtype=f32), jnp.arange(1.0, 3.0, dtype=f32)
 NAME = "*lookup"
 
 
-def placeholders(function: Callable = program, *args: Any, platforms: tuple[str, ...] = ("cpu", "cuda", "tpu")) -> bytes:
+def placeholders(
+    function: Callable = program, *args: Any, platforms: tuple[str, ...] = ("cpu", "cuda", "tpu")
+) -> bytes:
     return jaxprism.serialize(jaxprism.export(jax.jit(function), platforms=platforms)(*(args or (X, Y))))
 
 
@@ -207,7 +209,9 @@ def test_a_function_may_be_made_for_several_platforms_and_use_what_it_likes():
         return [(packed["b"] * first).astype(jnp.int32) + c, packed["b"].sum()]
 
     exported = export.export(jax.jit(other), platforms=("cuda", "cpu"))({"a": X, "b": Y}, c=args[2]).serialize()
-    same(load(called(placeholders(run, *args), NAME, exported)).call(*args), (np.array([5, 6], np.int32), np.float32(3)))
+    same(
+        load(called(placeholders(run, *args), NAME, exported)).call(*args), (np.array([5, 6], np.int32), np.float32(3))
+    )
     cuda = called(placeholders(run, *args), NAME, exported, "cuda")
     assert rewritten(bytes(load(cuda).mlir_module_serialized)) == bytes(load(cuda).mlir_module_serialized)
 
@@ -219,7 +223,9 @@ def test_other_callbacks_and_platforms_keep_what_they_had():
         return x
 
     split = jaxprism.split(
-        placeholders(run, X), callback={"tpu:" + NAME: "call:it"}, exports={"it": function(implementation, X, platforms=("tpu",))}
+        placeholders(run, X),
+        callback={"tpu:" + NAME: "call:it"},
+        exports={"it": function(implementation, X, platforms=("tpu",))},
     )
     slots = {name: jaxprism.callbacks(data)["levels"][0]["slots"] for name, data in split.items()}
     assert [len(found) for found in slots.values()] == [2, 2, 1]
@@ -227,7 +233,9 @@ def test_other_callbacks_and_platforms_keep_what_they_had():
     first, second = report["tpu"]
     assert (first["policy"], first["target"], first["replaces_results"]) == ("call:it", None, False)
     assert (second["policy"], second["target"]) == ("lower", "jaxprism_callback")
-    assert effects(load(split["tpu"]))[0] == effects(load(jaxprism.strip(placeholders(run, X), callback={"*": "keep"})))[0]
+    assert (
+        effects(load(split["tpu"]))[0] == effects(load(jaxprism.strip(placeholders(run, X), callback={"*": "keep"})))[0]
+    )
 
 
 def test_an_ordered_callback_loses_its_token():
@@ -255,7 +263,9 @@ def test_a_function_may_be_sharded_as_its_caller_is():
         same(jax.jit(split.call)(x), jnp.sin(X * 2) + 1)
     with pytest.raises(jaxprism.JaxprismError, match="it is for 2 devices, and whoever calls it for 1"):
         called(
-            placeholders(run, X), NAME, export.export(jax.jit(other, in_shardings=sharding), platforms=["cpu"])(X).serialize()
+            placeholders(run, X),
+            NAME,
+            export.export(jax.jit(other, in_shardings=sharding), platforms=["cpu"])(X).serialize(),
         )
 
 
@@ -278,8 +288,14 @@ I = jnp.arange(4, dtype=jnp.int32)  # noqa: E741
 REFUSED = {
     "too few": (lambda: function(lambda: X), "the callback has 1 operand, the function takes 0"),
     "too many": (lambda: function(lambda x: (x, x), X), "the callback has 1 result, the function returns 2"),
-    "operand": (lambda: function(lambda x: x * 1.0, I), r"operand 0 is float32\[4\], and the function takes int32\[4\] \(`args\[0\]`\)"),
-    "shape": (lambda: function(lambda x: x, Y), r"operand 0 is float32\[4\], and the function takes float32\[2\] \(`args\[0\]`\)"),
+    "operand": (
+        lambda: function(lambda x: x * 1.0, I),
+        r"operand 0 is float32\[4\], and the function takes int32\[4\] \(`args\[0\]`\)",
+    ),
+    "shape": (
+        lambda: function(lambda x: x, Y),
+        r"operand 0 is float32\[4\], and the function takes float32\[2\] \(`args\[0\]`\)",
+    ),
     "result": (
         lambda: function(lambda x: {"a": x.astype(jnp.int32)}, X),
         r"result 0 is float32\[4\], and the function returns int32\[4\] \(`result\['a'\]`\)",

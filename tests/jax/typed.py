@@ -9,6 +9,7 @@ EXPORT = Path("model.jax_exported")
 
 assert_type(jaxprism.split(EXPORT)["cpu"], bytes)
 assert_type(jaxprism.split(b"", platforms=["cpu"], callback={"tpu:log": "stub:zeros"}, out="out/")["cpu"], Path)
+assert_type(jaxprism.split(b"", callbacks="call:it", exports={"it": Path("it.jax_exported")}), jaxprism.Outputs[bytes])
 assert_type(jaxprism.split("model").report, dict[str, Any])
 assert_type(jaxprism.strip(EXPORT, callback={"log": "keep"}), bytes)
 assert_type(jaxprism.unlower(EXPORT), bytes)
