@@ -1,15 +1,15 @@
 //! `jaxprism merge`: one export per platform in, one for all of them out.
 
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::error::{Error, Result};
 use crate::files::Files;
-use crate::{MergeInput, MergeReport, Platform};
+use crate::{MergeInput, MergeOptions, MergeReport, Platform};
 use clap::Args;
 use serde::Serialize;
 
+use super::emit::EmitOpts;
 use super::io::{self, Input, is_dash};
 use super::table::{counted, number, visible};
 use super::{errors, refuse_arguments};
@@ -37,6 +37,9 @@ pub struct Opts {
     /// Where to write; `-` is standard output
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
+
+    #[command(flatten)]
+    emit: EmitOpts,
 
     /// Replace a file that exists; never an input
     #[arg(long)]
@@ -81,8 +84,8 @@ impl Opts {
         if is_to_stdout && self.json {
             refuse_arguments("the output and the report cannot both go to standard output");
         }
-        if is_to_stdout && std::io::stdout().is_terminal() {
-            refuse_arguments("an export is binary and would garble the terminal; redirect standard output, or name a file");
+        if is_to_stdout {
+            self.emit.check_terminal();
         }
         if self.inputs.iter().filter(|input| is_dash(&input.path)).count() > 1 {
             refuse_arguments("standard input holds one export, and `-` is named more than once");
@@ -97,15 +100,19 @@ impl Opts {
             .map(|(file, input)| MergeInput { platform: input.platform.clone(), ..MergeInput::new(file) })
             .collect();
         let names: Vec<_> = files.iter().map(Input::name).collect();
-        let merged = crate::merge(&inputs).map_err(|error: Error| error.context(format!("cannot merge {}", names.join(", "))))?;
+        let options = MergeOptions::default().output(self.emit.options());
+        let failed = |error: Error| error.context(format!("cannot merge {}", names.join(", ")));
+        let mut merged = crate::merge(&inputs, &options).map_err(failed)?;
         tell(&merged.report);
         if is_to_stdout {
-            let is_whole = io::write_stdout(|stdout| merged.output.write_to(stdout))?;
+            let is_whole = self.emit.write_stdout(&merged.output)?;
             return Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(2) });
         }
+        let contents = self.emit.of(&merged.output)?;
+        merged.report.bytes = contents.len();
         let mut outputs = Files::default();
         outputs.add(&self.output, self.force, files.iter().map(Input::source))?;
-        outputs.write_outputs(&[&merged.output], None)?;
+        outputs.write_pieces(&[&contents], None)?;
         io::check_input()?;
         outputs.commit_and(|| {
             if !self.json {

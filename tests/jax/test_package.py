@@ -442,6 +442,16 @@ def test_merge_is_the_inverse_of_split(tmp_path: Path):
         jaxprism.merge(paths, out=paths["cpu"])
 
 
+def test_merge_leaves_out_gradients_and_shardings():
+    exports = ROOT / "testdata" / "exports"
+    parts = jaxprism.split(exports / "vjp.jax-0.12.0.1.jax_exported")
+    assert len(jaxprism.info(jaxprism.merge(parts, no_vjp=True))["levels"]) == 1
+    parts = jaxprism.split(exports / "sharded.jax-0.12.0.1.jax_exported")
+    merged = jax.export.deserialize(bytearray(jaxprism.merge(parts, strip_sdy=True)))
+    assert merged.nr_devices == 1
+    assert "sdy" not in merged.mlir_module()
+
+
 def test_merge_says_what_does_not_fit():
     part = jaxprism.split(export_bytes(lambda x: x + 1))["cpu"]
     with pytest.raises(jaxprism.JaxprismError, match="two exports or more"):

@@ -125,14 +125,24 @@ def split(
 
 
 @overload
-def merge(sources: Mapping[str, Source], *, out: None = None) -> bytes: ...
+def merge(
+    sources: Mapping[str, Source], *, no_vjp: bool = False, strip_sdy: bool = False, out: None = None
+) -> bytes: ...
 
 
 @overload
-def merge(sources: Mapping[str, Source], *, out: str | os.PathLike[str]) -> Path: ...
+def merge(
+    sources: Mapping[str, Source], *, no_vjp: bool = False, strip_sdy: bool = False, out: str | os.PathLike[str]
+) -> Path: ...
 
 
-def merge(sources: Mapping[str, Source], *, out: str | os.PathLike[str] | None = None) -> bytes | Path:
+def merge(
+    sources: Mapping[str, Source],
+    *,
+    no_vjp: bool = False,
+    strip_sdy: bool = False,
+    out: str | os.PathLike[str] | None = None,
+) -> bytes | Path:
     """Merges exports for one platform each into one for all of them, gradients included: the inverse of `split`.
 
     Each platform keeps its code. An argument that is donated on some platforms only is donated on none, and callbacks
@@ -144,6 +154,8 @@ def merge(sources: Mapping[str, Source], *, out: str | os.PathLike[str] | None =
     Args:
       sources: the export for each platform, as bytes or the path of a file, in the order that the platforms are to
         have.
+      no_vjp: leave out the gradients, as if the exports had been made with `vjp_order=0`.
+      strip_sdy: take the shardings out, so that the result is for one device. They need not agree then.
       out: the file to write. It is replaced if it exists, unless it is one of the sources.
 
     Returns:
@@ -154,10 +166,11 @@ def merge(sources: Mapping[str, Source], *, out: str | os.PathLike[str] | None =
         message names the first difference), one is malformed, or a file cannot be read or written.
     """
     inputs = _arguments.sources(sources)
+    output: _native.OutputOptions = {"no_vjp": no_vjp, "strip_sdy": strip_sdy}
     if out is None:
-        return _native.merge(inputs)[0]
+        return _native.merge(inputs, output)[0]
     path = _arguments.path(out)
-    _native.merge_to_file(inputs, path)
+    _native.merge_to_file(inputs, output, path)
     return Path(path)
 
 

@@ -15,8 +15,8 @@ use jaxprism::callbacks::{CallbackOptions, Policies, Policy, Rule, Table};
 use jaxprism::files::{Files, Names, quoted};
 use jaxprism::reader::MAX_EXPORT_BYTES;
 use jaxprism::{
-    CheckOptions, DiffOptions, Error, ErrorKind, Exported, Ignore, Locations, MergeInput, Merged, OptOptions, Output, OutputOptions,
-    Platform, RetargetOptions, SizeOptions, SplitOptions, StripOptions, TargetsAllowed, VerifyOptions,
+    CheckOptions, DiffOptions, Error, ErrorKind, Exported, Ignore, Locations, MergeInput, MergeOptions, Merged, OptOptions, Output,
+    OutputOptions, Platform, RetargetOptions, SizeOptions, SplitOptions, StripOptions, TargetsAllowed, VerifyOptions,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -233,26 +233,30 @@ fn split_to_files(py: Python<'_>, source: Source, options: Options, out: PathBuf
 }
 
 /// Merges exports for one platform each, which are those named, and does something with the result.
-fn merged<T>(inputs: Vec<(String, Source)>, work: impl FnOnce(&Merged<'_>) -> Result<T, Error>) -> Result<(T, String), Error> {
+fn merged<T>(
+    inputs: Vec<(String, Source)>,
+    output: &OutputDict,
+    work: impl FnOnce(&Merged<'_>) -> Result<T, Error>,
+) -> Result<(T, String), Error> {
     let mut read = Vec::new();
     for (platform, source) in inputs {
         read.push((platform.parse::<Platform>()?, source.read()?));
     }
     let inputs: Vec<_> = read.iter().map(|(platform, bytes)| MergeInput::new(bytes).platform(platform.clone())).collect();
-    let merged = jaxprism::merge(&inputs)?;
+    let merged = jaxprism::merge(&inputs, &MergeOptions::default().output(output.read()))?;
     Ok((work(&merged)?, to_json(&merged.report)?))
 }
 
 /// Merges exports; the result is bytes, with the report as JSON.
 #[pyfunction]
-fn merge(py: Python<'_>, inputs: Vec<(String, Source)>) -> PyResult<(Py<PyBytes>, String)> {
-    let (bytes, report) = py.detach(|| merged(inputs, |merged| Ok(merged.output.to_vec()))).map_err(|error| raise(&error))?;
+fn merge(py: Python<'_>, inputs: Vec<(String, Source)>, output: OutputDict) -> PyResult<(Py<PyBytes>, String)> {
+    let (bytes, report) = py.detach(|| merged(inputs, &output, |merged| Ok(merged.output.to_vec()))).map_err(|error| raise(&error))?;
     Ok((PyBytes::new(py, &bytes).unbind(), report))
 }
 
 /// Merges exports into a file, which is replaced if it exists and is no input. Returns the report as JSON.
 #[pyfunction]
-fn merge_to_file(py: Python<'_>, inputs: Vec<(String, Source)>, out: PathBuf) -> PyResult<String> {
+fn merge_to_file(py: Python<'_>, inputs: Vec<(String, Source)>, output: OutputDict, out: PathBuf) -> PyResult<String> {
     let paths: Vec<_> = inputs.iter().filter_map(|(_, source)| source.path()).collect();
     let write = |merged: &Merged<'_>| {
         let mut files = Files::default();
@@ -260,7 +264,7 @@ fn merge_to_file(py: Python<'_>, inputs: Vec<(String, Source)>, out: PathBuf) ->
         files.write_outputs(&[&merged.output], None)?;
         files.commit()
     };
-    py.detach(|| merged(inputs, write)).map(|((), report)| report).map_err(|error| raise(&error))
+    py.detach(|| merged(inputs, &output, write)).map(|((), report)| report).map_err(|error| raise(&error))
 }
 
 /// Takes the callbacks out of an export.
