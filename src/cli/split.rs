@@ -14,9 +14,8 @@ use crate::callbacks::Manifest;
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::{Claims, Files, Names, STEM, quoted};
 use crate::pieces::Pieces;
-use crate::{Exported, Locations, Output, Platform, Report, Split, SplitOptions};
+use crate::{Exported, Locations, Platform, Split, SplitOptions};
 use clap::Args;
-use indexmap::IndexMap;
 
 use super::callback_options::CallbackOpts;
 use super::emit::EmitOpts;
@@ -136,7 +135,7 @@ impl Opts {
             let doing = Doing::new(&input.name());
             crate::split::split_watched(&input, &options, &|step| progress.say(|| doing.text(step))).map_err(failed)?
         };
-        let contents = self.contents(&split.outputs, &mut split.report)?;
+        let contents = self.emit.kind().of_split(&split.outputs, &mut split.report)?;
         notes(&input, &split, "").iter().for_each(|note| errors::note(note));
         let names = self.names(self.output.as_deref().filter(|_| !is_to_stdout), input.path()).map_err(failed)?;
         let paths = if is_to_stdout { Vec::new() } else { paths(&names, split.outputs.keys()).map_err(failed)? };
@@ -203,7 +202,7 @@ impl Opts {
     fn one(&self, input: &Input, options: &SplitOptions, planned: &Planned) -> Result<Told<Done>> {
         let failed = |error: Error| error.context(format!("cannot split {}", input.name()));
         let mut split = crate::split(input, options).map_err(failed)?;
-        let contents = self.contents(&split.outputs, &mut split.report)?;
+        let contents = self.emit.kind().of_split(&split.outputs, &mut split.report)?;
         let names = self.names(self.output.as_deref(), input.path()).map_err(failed)?;
         let paths = paths(&names, split.outputs.keys()).map_err(failed)?;
         if input.path().and_then(|path| planned.get(path)) != Some(&paths) {
@@ -235,15 +234,6 @@ impl Opts {
         Ok(planned)
     }
 
-    /// What is written of each output. The report gets its bytes, which may be less than those of the export.
-    fn contents<'o, 'a>(&self, outputs: &'o IndexMap<Platform, Output<'a>>, report: &mut Report) -> Result<Vec<Cow<'o, Pieces<'a>>>> {
-        let contents = outputs.values().map(|output| self.emit.of(output)).collect::<Result<Vec<_>>>()?;
-        for (report, contents) in report.outputs.iter_mut().zip(&contents) {
-            report.bytes = contents.len();
-        }
-        Ok(contents)
-    }
-
     fn options(&self) -> Result<SplitOptions> {
         let options = SplitOptions::default().platforms(self.platforms.iter().cloned()).locations(self.locations());
         Ok(options.callbacks(self.callbacks.options()?).output(self.emit.options()))
@@ -252,7 +242,7 @@ impl Opts {
     /// The names of the outputs of an input, with the extension of what is written.
     fn names(&self, output: Option<&Path>, input: Option<&Path>) -> Result<Names> {
         let names = Names::new(output, input)?;
-        Ok(match self.emit.extension() {
+        Ok(match self.emit.kind().extension() {
             Some(extension) => names.extension(extension),
             None => names,
         })

@@ -107,7 +107,7 @@ impl Opts {
         match input.file_name() {
             Some(name) if self.output.is_dir() || text.ends_with('/') => {
                 let path = self.output.join(name);
-                Ok(self.emit.extension().map_or_else(|| path.clone(), |extension| path.with_extension(extension)))
+                Ok(self.emit.kind().extension().map_or_else(|| path.clone(), |extension| path.with_extension(extension)))
             }
             _ if text.contains(STEM) => Ok(Names::new(None, Some(input))?.beside(&self.output)),
             _ => refuse_arguments("for several inputs `-o` is a directory that exists or ends with `/`, or a name with `{stem}`"),

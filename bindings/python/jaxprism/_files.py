@@ -4,10 +4,13 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, Literal, TypeVar, overload
 
 from jaxprism import _arguments, _native
 from jaxprism._arguments import Source, Table
+
+Emit = Literal["export", "mlirbc", "mlir"]
+"""What is made of an export: all of it, or the module of the function alone, as MLIR bytecode or text."""
 
 T = TypeVar("T", bytes, Path)
 
@@ -38,6 +41,7 @@ def split(
     redact_paths: bool = False,
     no_vjp: bool = False,
     strip_sdy: bool = False,
+    emit: Emit = "export",
     out: None = None,
 ) -> Outputs[bytes]: ...
 
@@ -55,6 +59,7 @@ def split(
     redact_paths: bool = False,
     no_vjp: bool = False,
     strip_sdy: bool = False,
+    emit: Emit = "export",
     out: str | os.PathLike[str],
 ) -> Outputs[Path]: ...
 
@@ -71,6 +76,7 @@ def split(
     redact_paths: bool = False,
     no_vjp: bool = False,
     strip_sdy: bool = False,
+    emit: Emit = "export",
     out: str | os.PathLike[str] | None = None,
 ) -> Outputs[bytes] | Outputs[Path]:
     """Splits an export for several platforms into one export per platform, gradients included.
@@ -92,9 +98,10 @@ def split(
       redact_paths: take the directories from the file names in source locations.
       no_vjp: leave out the gradients, as if the export had been made with `vjp_order=0`.
       strip_sdy: take the shardings out, so that the result is for one device.
+      emit: `"mlirbc"` or `"mlir"` for the module of the function alone, as MLIR bytecode or text.
       out: a directory, which is made if missing, or a name with `{platform}` and perhaps `{stem}`. All files are
         written or none: `model.cpu.jax_exported` and so on for `model.jax_exported`, `export.cpu.jax_exported` for
-        bytes. Those that exist are replaced, never the input.
+        bytes; a module alone has the extension `.mlirbc` or `.mlir`. Those that exist are replaced, never the input.
 
     Returns:
       A dict with the export of each platform as bytes, in the order of the export; with `out` the path of its file.
@@ -112,7 +119,7 @@ def split(
         "on_unsupported": None if on_unsupported is None else _arguments.policy(on_unsupported, "on_unsupported"),
         "table": _arguments.table(table),
         "locations": "stripped" if strip_locations else "redacted" if redact_paths else "kept",
-        "output": {"no_vjp": no_vjp, "strip_sdy": strip_sdy},
+        "output": {"emit": emit, "no_vjp": no_vjp, "strip_sdy": strip_sdy},
     }
     if out is None:
         outputs, report, manifest = _native.split(_arguments.source(source), options)
@@ -126,13 +133,23 @@ def split(
 
 @overload
 def merge(
-    sources: Mapping[str, Source], *, no_vjp: bool = False, strip_sdy: bool = False, out: None = None
+    sources: Mapping[str, Source],
+    *,
+    no_vjp: bool = False,
+    strip_sdy: bool = False,
+    emit: Emit = "export",
+    out: None = None,
 ) -> bytes: ...
 
 
 @overload
 def merge(
-    sources: Mapping[str, Source], *, no_vjp: bool = False, strip_sdy: bool = False, out: str | os.PathLike[str]
+    sources: Mapping[str, Source],
+    *,
+    no_vjp: bool = False,
+    strip_sdy: bool = False,
+    emit: Emit = "export",
+    out: str | os.PathLike[str],
 ) -> Path: ...
 
 
@@ -141,6 +158,7 @@ def merge(
     *,
     no_vjp: bool = False,
     strip_sdy: bool = False,
+    emit: Emit = "export",
     out: str | os.PathLike[str] | None = None,
 ) -> bytes | Path:
     """Merges exports for one platform each into one for all of them, gradients included: the inverse of `split`.
@@ -156,6 +174,7 @@ def merge(
         have.
       no_vjp: leave out the gradients, as if the exports had been made with `vjp_order=0`.
       strip_sdy: take the shardings out, so that the result is for one device. They need not agree then.
+      emit: `"mlirbc"` or `"mlir"` for the module of the function alone, as MLIR bytecode or text.
       out: the file to write. It is replaced if it exists, unless it is one of the sources.
 
     Returns:
@@ -166,7 +185,7 @@ def merge(
         message names the first difference), one is malformed, or a file cannot be read or written.
     """
     inputs = _arguments.sources(sources)
-    output: _native.OutputOptions = {"no_vjp": no_vjp, "strip_sdy": strip_sdy}
+    output: _native.OutputOptions = {"emit": emit, "no_vjp": no_vjp, "strip_sdy": strip_sdy}
     if out is None:
         return _native.merge(inputs, output)[0]
     path = _arguments.path(out)
@@ -175,7 +194,12 @@ def merge(
 
 
 def strip(
-    source: Source, *, callback: Mapping[str, str] | None = None, no_vjp: bool = False, strip_sdy: bool = False
+    source: Source,
+    *,
+    callback: Mapping[str, str] | None = None,
+    no_vjp: bool = False,
+    strip_sdy: bool = False,
+    emit: Emit = "export",
 ) -> bytes:
     """The export without its callbacks, for all the platforms it is for: tokens and effects go with them.
 
@@ -184,12 +208,14 @@ def strip(
       callback: rules `{"NAME": policy}` for callbacks that are not to be stripped: `"stub:…"` or `"keep"`.
       no_vjp: leave out the gradients, as if the export had been made with `vjp_order=0`.
       strip_sdy: take the shardings out, so that the result is for one device.
+      emit: `"mlirbc"` or `"mlir"` for the module of the function alone, as MLIR bytecode or text.
 
     Raises:
       JaxprismError: the results of a callback are used, and no rule says what stands for them; or the input is
         malformed.
     """
-    return _native.strip(_arguments.source(source), _arguments.rules(callback), {"no_vjp": no_vjp, "strip_sdy": strip_sdy})
+    output: _native.OutputOptions = {"emit": emit, "no_vjp": no_vjp, "strip_sdy": strip_sdy}
+    return _native.strip(_arguments.source(source), _arguments.rules(callback), output)
 
 
 @overload
@@ -201,6 +227,7 @@ def retarget(
     map_targets: bool = False,
     no_vjp: bool = False,
     strip_sdy: bool = False,
+    emit: Emit = "export",
     out: None = None,
 ) -> bytes: ...
 
@@ -214,6 +241,7 @@ def retarget(
     map_targets: bool = False,
     no_vjp: bool = False,
     strip_sdy: bool = False,
+    emit: Emit = "export",
     out: str | os.PathLike[str],
 ) -> Path: ...
 
@@ -226,6 +254,7 @@ def retarget(
     map_targets: bool = False,
     no_vjp: bool = False,
     strip_sdy: bool = False,
+    emit: Emit = "export",
     out: str | os.PathLike[str] | None = None,
 ) -> bytes | Path:
     """The export for other platforms, if it does the same on every platform. `docs/retarget.md` says what binds it.
@@ -240,6 +269,7 @@ def retarget(
       map_targets: rename custom calls from cuda to rocm, or back, where the handlers are the same in all but name.
       no_vjp: leave out the gradients, as if the export had been made with `vjp_order=0`.
       strip_sdy: take the shardings out, so that the result is for one device.
+      emit: `"mlirbc"` or `"mlir"` for the module of the function alone, as MLIR bytecode or text.
       out: the file to write. One that exists is replaced, never the input.
 
     Returns:
@@ -253,7 +283,7 @@ def retarget(
         "platforms": _arguments.platforms(platforms),
         "targets_allowed": _arguments.texts(targets_allowed, "targets_allowed"),
         "map_targets": map_targets,
-        "output": {"no_vjp": no_vjp, "strip_sdy": strip_sdy},
+        "output": {"emit": emit, "no_vjp": no_vjp, "strip_sdy": strip_sdy},
     }
     if out is not None:
         _native.retarget(_arguments.source(source), options, _arguments.path(out))

@@ -5,6 +5,7 @@ __version__: str
 
 # What every function that makes an export is given; not there when it runs.
 class OutputOptions(TypedDict):
+    emit: str
     no_vjp: bool
     strip_sdy: bool
 
