@@ -32,6 +32,7 @@ pub mod source;
 pub mod split;
 pub mod threads;
 pub mod verify;
+mod visible;
 
 pub use check::{Check, CheckOptions, TargetsAllowed, check};
 pub use container::{Exported, Platform};

@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind};
 
 use super::io::changed_input;
 use super::progress::write_stderr;
-use super::table::visible;
+use crate::visible::visible_lines;
 
 /// What the latest panic said, of whichever thread.
 static PANIC: Mutex<Option<String>> = Mutex::new(None);
@@ -99,9 +99,4 @@ fn exit_status(kind: ErrorKind) -> ExitCode {
         ErrorKind::Format | ErrorKind::Unsupported | ErrorKind::Refused => ExitCode::from(1),
         _ => ExitCode::from(2),
     }
-}
-
-/// Names out of a file go to the terminal, but nothing in them that would steer it.
-fn visible_lines(text: &str) -> String {
-    text.split('\n').map(visible).collect::<Vec<_>>().join("\n")
 }

@@ -4,14 +4,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::error::{Error, Result};
-use crate::files::Files;
+use crate::files::{Files, shown};
+use crate::visible::visible;
 use crate::{MergeInput, MergeOptions, MergeReport, Platform};
 use clap::Args;
 use serde::Serialize;
 
 use super::emit::EmitOpts;
 use super::io::{self, Input, is_dash};
-use super::table::{counted, number, visible};
+use super::table::{counted, number};
 use super::{errors, refuse_arguments};
 
 const EXAMPLES: &str = "\
@@ -118,9 +119,9 @@ impl Opts {
             if !self.json {
                 return io::print(&text(&merged.report, &self.output));
             }
-            let shown = |path: &Path| path.display().to_string();
-            let inputs = files.iter().map(|file| file.path().map(shown)).collect();
-            io::print_json(&Json { inputs, output: Some(shown(&self.output)), report: &merged.report })
+            let name = |path: &Path| path.display().to_string();
+            let inputs = files.iter().map(|file| file.path().map(name)).collect();
+            io::print_json(&Json { inputs, output: Some(name(&self.output)), report: &merged.report })
         })?;
         Ok(ExitCode::SUCCESS)
     }
@@ -143,5 +144,5 @@ fn text(report: &MergeReport, output: &Path) -> String {
     let sum = |count: fn(&crate::MergedLevel) -> usize| report.levels.iter().map(count).sum::<usize>();
     let (functions, shared) = (counted(sum(|level| level.functions), "function"), number(sum(|level| level.functions_shared) as u64));
     let platforms = visible(&report.platforms.join(", "));
-    format!("{} for {platforms}: {} bytes, {functions}, {shared} shared\n", output.display(), number(report.bytes))
+    format!("{} for {platforms}: {} bytes, {functions}, {shared} shared\n", shown(output), number(report.bytes))
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::quoted;
 use crate::container::Platform;
 use crate::error::{Error, Result};
+use crate::visible::visible;
 
 const PLATFORM: &str = "{platform}";
 /// Stands for the input's name without its extension.
@@ -113,7 +114,7 @@ fn place(output: &Path) -> Result<Place> {
     let is_unknown = |part: &&str| !["platform}", "stem}"].iter().any(|known| part.starts_with(known));
     if let Some(part) = text.split('{').skip(1).find(is_unknown).filter(|_| !output.is_dir()) {
         let name = part.split_inclusive('}').next().unwrap_or_default();
-        return Err(Error::refused(format!("unknown placeholder `{{{name}` in {}", quoted(output)))
+        return Err(Error::refused(format!("unknown placeholder `{{{}` in {}", visible(name), quoted(output)))
             .with_hint("the placeholders are `{platform}` and `{stem}`"));
     }
     if text.contains(PLATFORM) || text.contains(STEM) {
