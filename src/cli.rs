@@ -15,6 +15,7 @@ mod many;
 mod map;
 mod merge;
 mod opt;
+mod place;
 mod print;
 mod progress;
 mod retarget;

@@ -27,7 +27,7 @@ use crate::visible::visible;
 
 pub use claims::Claims;
 pub use copy::Origin;
-pub use names::{Names, STEM};
+pub use names::{EXPORT, Names, PLATFORM, STEM};
 
 const EXISTS: &str = "it exists";
 const FORCE: &str = "`--force` replaces files that exist";

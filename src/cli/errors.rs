@@ -74,7 +74,8 @@ pub fn text(error: &Error) -> String {
 
 /// Tells an error with a table of what is in the way.
 pub fn refuse(error: &Error, table: &str) -> ExitCode {
-    write_stderr(&format!("{}\n{}", headline(error), visible_lines(table)));
+    let hint = error.hint().map_or_else(String::new, |hint| format!("\nhint: {}\n", visible_lines(hint)));
+    write_stderr(&format!("{}\n{}{hint}", headline(error), visible_lines(table)));
     exit_status(error.kind())
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::error::{Error, Result};
-use crate::files::{Files, shown};
+use crate::files::{Files, STEM, shown};
 use crate::visible::visible;
 use crate::{MergeInput, MergeOptions, MergeReport, Platform};
 use clap::Args;
@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::emit::EmitOpts;
 use super::io::{self, Input, is_dash};
+use super::place::{refuse_placeholder, refuse_platform};
 use super::table::{counted, number};
 use super::{errors, refuse_arguments};
 
@@ -81,6 +82,8 @@ struct Json<'r> {
 impl Opts {
     /// Reads, merges, writes.
     pub fn run(&self) -> Result<ExitCode> {
+        refuse_platform(&self.output);
+        refuse_placeholder(&self.output, STEM, "it is made of all inputs together");
         let is_to_stdout = is_dash(&self.output);
         if is_to_stdout && self.json {
             refuse_arguments("the output and the report cannot both go to standard output");

@@ -21,6 +21,7 @@ use super::callback_options::CallbackOpts;
 use super::emit::EmitOpts;
 use super::io::{self, Input, is_dash};
 use super::many::{self, ManyOpts, Told};
+use super::place::{refuse_placeholder, refuse_platform};
 use super::progress::Progress;
 use super::{errors, refuse_arguments, suggested};
 use told::{Doing, Done, report, report_on_many, table, table_of_many};
@@ -84,7 +85,7 @@ pub struct Opts {
     #[arg(long)]
     force: bool,
 
-    /// Write what was done as JSON; `-` is standard output
+    /// Write what was done as JSON; `-` is standard output. For one input `{stem}` stands for its name without its extension
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 
@@ -124,6 +125,7 @@ impl Opts {
         if self.manifest.as_deref().is_some_and(|path| form(path).is_none()) {
             refuse_arguments("the manifest is written to a file `….json` or `….bincode`");
         }
+        self.manifest.iter().chain(&self.report).for_each(|path| refuse_platform(path));
         if self.many.is_many(&self.inputs) {
             return self.run_many();
         }
@@ -140,7 +142,8 @@ impl Opts {
         let names = self.names(self.output.as_deref().filter(|_| !is_to_stdout), input.path()).map_err(failed)?;
         let paths = if is_to_stdout { Vec::new() } else { paths(&names, split.outputs.keys()).map_err(failed)? };
         let report = || io::to_json(&report(&input, &split, &paths));
-        let report_file = self.report.as_deref().filter(|_| !is_report_to_stdout);
+        let report_file = self.report.as_deref().filter(|_| !is_report_to_stdout).map(|path| names.beside(path));
+        let report_file = report_file.as_deref();
         let named_report = report_file.filter(|path| !is_special(path));
         let mut files = self.write(&input, &names, &split.manifest, (&paths, &contents), (named_report, None))?;
         if named_report.is_some() {
@@ -172,6 +175,9 @@ impl Opts {
         }
         if self.manifest.as_deref().is_some_and(|path| !path.to_string_lossy().contains(STEM)) {
             refuse_arguments("every input has a manifest of its own: its name needs `{stem}`");
+        }
+        if let Some(path) = &self.report {
+            refuse_placeholder(path, STEM, "there is one report on all inputs");
         }
         let options = self.options()?.threads(self.many.threads_each(self.inputs.len()));
         let planned = self.plan(&options)?;
@@ -241,11 +247,7 @@ impl Opts {
 
     /// The names of the outputs of an input, with the extension of what is written.
     fn names(&self, output: Option<&Path>, input: Option<&Path>) -> Result<Names> {
-        let names = Names::new(output, input)?;
-        Ok(match self.emit.kind().extension() {
-            Some(extension) => names.extension(extension),
-            None => names,
-        })
+        Ok(Names::new(output, input)?.extension(self.emit.kind().extension()))
     }
 
     /// The manifest, in the form that its name asks for.

@@ -8,11 +8,15 @@ use crate::container::Platform;
 use crate::error::{Error, Result};
 use crate::visible::visible;
 
-const PLATFORM: &str = "{platform}";
+/// Stands for the name of a platform.
+pub const PLATFORM: &str = "{platform}";
 /// Stands for the input's name without its extension.
 pub const STEM: &str = "{stem}";
 /// The extension where the input has none, and what JAX's documentation calls such files.
 const EXTENSION: &str = "jax_exported";
+
+/// What an export is called that has no name of its own.
+pub const EXPORT: &str = "export.jax_exported";
 
 /// How the outputs of one input are named.
 #[derive(Debug)]
@@ -44,9 +48,11 @@ impl Names {
         Ok(Self { place, stem, extension })
     }
 
-    /// Gives names that come from the input another extension. A template keeps its own.
-    pub fn extension(mut self, extension: &str) -> Self {
-        self.extension = extension.into();
+    /// Gives names that come from the input another extension, if there is one. A template keeps its own.
+    pub fn extension(mut self, extension: Option<&str>) -> Self {
+        if let Some(extension) = extension {
+            self.extension = extension.into();
+        }
         self
     }
 

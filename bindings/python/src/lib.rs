@@ -231,10 +231,7 @@ fn split_to_files(py: Python<'_>, source: Source, options: Options, out: PathBuf
     detached(py, source, |bytes| {
         let mut split = jaxprism::split(bytes, &options)?;
         let contents = emit.of_split(&split.outputs, &mut split.report)?;
-        let mut names = Names::new(Some(&out), input.as_deref())?;
-        if let Some(extension) = emit.extension() {
-            names = names.extension(extension);
-        }
+        let names = Names::new(Some(&out), input.as_deref())?.extension(emit.extension());
         let mut files = Files::default();
         let mut written = Vec::new();
         for platform in split.outputs.keys() {
