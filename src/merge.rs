@@ -21,9 +21,14 @@ use crate::source::{in_level, read_module};
 use crate::split::{Output, callbacks, in_mlir, rewrite};
 use crate::threads::on_deep_stack;
 use main::Paths;
+use signature::{Difference, Kind};
 
 /// Whether a module says that it takes a platform index or dimensions; those for several platforms do.
 const POLYMORPHISM: &str = "jax.uses_shape_polymorphism";
+
+/// What to do about gradients of arguments of which one export uses more than another.
+const UNUSED: &str = "the gradient of an argument that a platform does not use has no sharding there: use it on every platform, or leave out the gradients \
+                      (`--no-vjp`) or the shardings (`--strip-sdy`)";
 
 /// One export that is to be merged.
 #[derive(Debug, Clone)]
@@ -211,8 +216,16 @@ fn check_signatures(exports: &[Exported<'_>], platforms: &[Platform]) -> Result<
     for (exported, platform) in rest {
         for (level, (one, other)) in first.0.levels().zip(exported.levels()).enumerate() {
             if let Some(found) = signature::difference(one, other) {
-                let signature::Difference { place, first: one, second: other } = found;
-                return Err(differ(level, Error::refused(format!("{place}: {one} on {}, {other} on {platform}", first.1))));
+                let is_used = first.0.module_kept_var_idx == exported.module_kept_var_idx;
+                let hint = match found.kind {
+                    Kind::CallingConvention => Some("export all of them with the same `jax_export_calling_convention_version`"),
+                    // JAX lists no sharding for the cotangent of an argument that is not used.
+                    Kind::Sharding if level > 0 && !is_used => Some(UNUSED),
+                    _ => None,
+                };
+                let Difference { place, first: one, second: other, .. } = found;
+                let error = Error::refused(format!("{place}: {one} on {}, {other} on {platform}", first.1));
+                return Err(differ(level, if let Some(hint) = hint { error.with_hint(hint) } else { error }));
             }
         }
         let counts = (first.0.levels().count() - 1, exported.levels().count() - 1);

@@ -546,6 +546,29 @@ fn the_command_writes_one_file_and_says_what_it_is() {
     assert_eq!(json["levels"][0]["undonated"], serde_json::json!([]));
 }
 
+#[cfg(unix)]
+#[test]
+fn names_of_files_need_not_be_text() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let room = room_of_parts();
+    let (cpu, tpu) = (OsStr::from_bytes(b"cpu\xff=.x"), OsStr::from_bytes(b"t\xffpu"));
+    std::fs::rename(room.path("model.cpu.jax_exported"), room.0.path().join(cpu)).unwrap();
+    std::fs::rename(room.path("model.tpu.jax_exported"), room.0.path().join(tpu)).unwrap();
+    let named = OsStr::from_bytes(b"tpu=t\xffpu");
+    let run: room::Run = room.command(&["merge"]).args([cpu, named, OsStr::new("-o"), OsStr::new("fat")]).output().unwrap().into();
+    assert_eq!(run.done().split(": ").next(), Some("fat for cpu, tpu"));
+}
+
+#[test]
+fn what_can_be_done_about_a_difference_is_said() {
+    let demo = parts(&export("demo.jax-0.12.0.1.jax_exported"), &SplitOptions::default());
+    let hint = |parts: &[(Platform, Vec<u8>)]| merged_with_report(parts).unwrap_err().hint().map(str::to_owned);
+    let older = with_container(&demo[1].1, |exported| exported.calling_convention_version -= 1);
+    let found = hint(&[demo[0].clone(), (demo[1].0.clone(), older)]).unwrap();
+    assert_eq!(found, "export all of them with the same `jax_export_calling_convention_version`");
+}
+
 #[test]
 fn the_command_refuses_without_a_trace() {
     let room = room_of_parts();

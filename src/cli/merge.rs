@@ -1,5 +1,6 @@
 //! `jaxprism merge`: one export per platform in, one for all of them out.
 
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -8,6 +9,7 @@ use crate::files::{Files, STEM, shown};
 use crate::visible::visible;
 use crate::{MergeInput, MergeOptions, MergeReport, Platform};
 use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use serde::Serialize;
 
 use super::emit::EmitOpts;
@@ -33,7 +35,7 @@ The JSON is described in docs/json.md. `jaxprism split` is the inverse.";
 #[command(after_help = super::after_help(EXAMPLES))]
 pub struct Opts {
     /// The exports, in the order that the platforms are to have. With a PLATFORM, which ends at the first `=`, the export must be for it. `-` is standard input
-    #[arg(value_name = "[PLATFORM=]IN", required = true, value_parser = parse)]
+    #[arg(value_name = "[PLATFORM=]IN", required = true, value_parser = OsStringValueParser::new().try_map(parse))]
     inputs: Vec<Named>,
 
     /// Where to write; `-` is standard output
@@ -60,14 +62,27 @@ struct Named {
 }
 
 /// What stands before `=` is a platform if it could be one; a path with a `/` before it could not.
-fn parse(text: &str) -> std::result::Result<Named, String> {
-    match text.split_once('=') {
-        Some((_, "")) => Err("there is no file behind the `=`".to_owned()),
-        Some((name, path)) if !name.contains(['/', '\\']) => {
-            Ok(Named { platform: Some(super::callback_options::parse(name)?), path: path.into() })
-        }
-        _ => Ok(Named { platform: None, path: text.into() }),
+fn parse(given: OsString) -> std::result::Result<Named, String> {
+    let name = given.as_encoded_bytes().split(|byte| *byte == b'=').next().unwrap_or_default();
+    match (std::str::from_utf8(name), behind(&given, name.len())) {
+        (Ok(name), Some(path)) if !name.contains(['/', '\\']) => match path.as_os_str().is_empty() {
+            true => Err("there is no file behind the `=`".to_owned()),
+            false => Ok(Named { platform: Some(super::callback_options::parse(name)?), path }),
+        },
+        _ => Ok(Named { platform: None, path: given.into() }),
     }
+}
+
+/// What stands behind a `=`, of which the place is known.
+#[cfg(unix)]
+fn behind(given: &OsStr, place: usize) -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStrExt;
+    Some(OsStr::from_bytes(given.as_bytes().get(place + 1..)?).into())
+}
+
+#[cfg(not(unix))]
+fn behind(given: &OsStr, place: usize) -> Option<PathBuf> {
+    given.to_str()?.get(place + 1..).map(PathBuf::from)
 }
 
 /// The report of the library, with what only the command line knows.

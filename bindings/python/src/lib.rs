@@ -57,7 +57,13 @@ fn raise(error: &Error) -> PyErr {
 
 /// A hint for the command line, in arguments of the package's functions.
 fn in_python(hint: &str) -> String {
-    const ARGUMENTS: [(&str, &str); 3] = [("`-p`", "`platforms`"), ("`-o`", "`out`"), ("`--on-unsupported`", "`on_unsupported`")];
+    const ARGUMENTS: [(&str, &str); 5] = [
+        ("`-p`", "`platforms`"),
+        ("`-o`", "`out`"),
+        ("`--on-unsupported`", "`on_unsupported`"),
+        ("`--no-vjp`", "`no_vjp=True`"),
+        ("`--strip-sdy`", "`strip_sdy=True`"),
+    ];
     let (mut text, mut rest) = (String::new(), hint);
     while let Some((before, (rule, after))) =
         rest.split_once("`--callback '").and_then(|(before, after)| Some((before, after.split_once("'`")?)))
