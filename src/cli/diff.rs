@@ -179,6 +179,7 @@ fn change_text(change: &Change) -> String {
         (ChangeKind::Function, Some(side), None) | (ChangeKind::Function, None, Some(side)) => {
             lines.push(format!("  {sign} {}", placed(side)))
         }
+        (_, Some(a), Some(b)) if a.text == b.text => lines.push(format!("  {sign} {}: {}", change.what, a.text)),
         (_, Some(a), Some(b)) => lines.push(format!("  {sign} {}: {} → {}", change.what, a.text, b.text)),
         (_, a, b) => lines.extend(a.iter().chain(b).map(|side| format!("  {sign} {}: {}", change.what, side.text))),
     }
