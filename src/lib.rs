@@ -32,6 +32,7 @@ pub mod source;
 pub mod split;
 pub mod threads;
 pub mod verify;
+mod visible;
 
 pub use check::{Check, CheckOptions, TargetsAllowed, check};
 pub use container::{Exported, Platform};
@@ -39,7 +40,7 @@ pub use diff::{Diff, DiffOptions, Ignore, diff};
 pub use emit::{Emit, OutputOptions};
 pub use error::{Error, ErrorKind};
 pub use inspect::{Binding, BindingKind, CallbackReport, Inspection, callbacks_of, inspect};
-pub use merge::{MergeInput, MergeReport, Merged, MergedLevel, merge};
+pub use merge::{MergeInput, MergeOptions, MergeReport, Merged, MergedLevel, merge};
 pub use opt::{Opt, OptOptions, opt, unlower};
 pub use retarget::{Retarget, RetargetOptions, retarget};
 pub use size::{Size, SizeOptions, size};

@@ -167,7 +167,8 @@ impl<'a> Output<'a> {
         Ok(Self { exported, bytes })
     }
 
-    pub(crate) fn pieces(&self) -> &Pieces<'a> {
+    /// The bytes of the file.
+    pub fn pieces(&self) -> &Pieces<'a> {
         &self.bytes
     }
 

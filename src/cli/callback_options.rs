@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::callbacks::{CallbackOptions, Policies, Policy, Rule, Table};
 use crate::error::{Error, Result};
 use crate::files::quoted;
+use crate::visible::visible_lines;
 use clap::Args;
 
 use super::io::{self, Input, is_dash};
@@ -36,7 +37,7 @@ pub fn parse<T: std::str::FromStr<Err = Error>>(text: &str) -> std::result::Resu
     text.parse().map_err(|error: Error| {
         let causes: String = error.causes().map(|cause| format!(": {cause}")).collect();
         let hint = error.hint().map_or_else(String::new, |hint| format!("; {hint}"));
-        format!("{error}{causes}{hint}")
+        visible_lines(&format!("{error}{causes}{hint}"))
     })
 }
 

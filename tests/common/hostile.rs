@@ -11,8 +11,8 @@ use jaxprism::passes::{Options, find};
 use jaxprism::pieces::Pieces;
 use jaxprism::split::rewrite;
 use jaxprism::{
-    CheckOptions, DiffOptions, Error, ErrorKind, Exported, MergeInput, Output, Platform, SizeOptions, SplitOptions, callbacks_of, check,
-    diff, inspect, merge, size, split,
+    CheckOptions, DiffOptions, Error, ErrorKind, Exported, MergeInput, MergeOptions, Output, Platform, SizeOptions, SplitOptions,
+    callbacks_of, check, diff, inspect, merge, size, split,
 };
 
 use super::{Random, Sample, mutate_bytes, mutate_module, on_a_large_stack, samples, shipped, with_module};
@@ -132,7 +132,7 @@ fn merged(name: &str, mut parts: Vec<Exported<'_>>) {
         parts.push(other);
     }
     let files: Vec<_> = parts.iter().map(|part| part.write().unwrap().to_vec()).collect();
-    match merge(&files.iter().map(|file| MergeInput::new(file)).collect::<Vec<_>>()) {
+    match merge(&files.iter().map(|file| MergeInput::new(file)).collect::<Vec<_>>(), &MergeOptions::default()) {
         Ok(merged) => readable(name, [merged.output.to_vec()]),
         Err(error) => check_error(name, &error),
     }

@@ -4,10 +4,13 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, Literal, TypeVar, overload
 
 from jaxprism import _arguments, _native
 from jaxprism._arguments import Source, Table
+
+Emit = Literal["export", "mlirbc", "mlir"]
+"""What is made of an export: all of it, or the module of the function alone, as MLIR bytecode or text."""
 
 T = TypeVar("T", bytes, Path)
 
@@ -39,6 +42,7 @@ def split(
     redact_paths: bool = False,
     no_vjp: bool = False,
     strip_sdy: bool = False,
+    emit: Emit = "export",
     out: None = None,
 ) -> Outputs[bytes]: ...
 
@@ -57,6 +61,7 @@ def split(
     redact_paths: bool = False,
     no_vjp: bool = False,
     strip_sdy: bool = False,
+    emit: Emit = "export",
     out: str | os.PathLike[str],
 ) -> Outputs[Path]: ...
 
@@ -74,6 +79,7 @@ def split(
     redact_paths: bool = False,
     no_vjp: bool = False,
     strip_sdy: bool = False,
+    emit: Emit = "export",
     out: str | os.PathLike[str] | None = None,
 ) -> Outputs[bytes] | Outputs[Path]:
     """Splits an export for several platforms into one export per platform, gradients included.
@@ -98,9 +104,10 @@ def split(
       redact_paths: take the directories from the file names in source locations.
       no_vjp: leave out the gradients, as if the export had been made with `vjp_order=0`.
       strip_sdy: take the shardings out, so that the result is for one device.
+      emit: `"mlirbc"` or `"mlir"` for the module of the function alone, as MLIR bytecode or text.
       out: a directory, which is made if missing, or a name with `{platform}` and perhaps `{stem}`. All files are
         written or none: `model.cpu.jax_exported` and so on for `model.jax_exported`, `export.cpu.jax_exported` for
-        bytes. Those that exist are replaced, never the input.
+        bytes; a module alone has the extension `.mlirbc` or `.mlir`. Those that exist are replaced, never the input.
 
     Returns:
       A dict with the export of each platform as bytes, in the order of the export; with `out` the path of its file.
@@ -119,7 +126,7 @@ def split(
         "table": _arguments.table(table),
         "exports": _arguments.exports([callbacks, on_unsupported, *(callback or {}).values()], exports),
         "locations": "stripped" if strip_locations else "redacted" if redact_paths else "kept",
-        "output": {"no_vjp": no_vjp, "strip_sdy": strip_sdy},
+        "output": {"emit": emit, "no_vjp": no_vjp, "strip_sdy": strip_sdy},
     }
     if out is None:
         outputs, report, manifest = _native.split(_arguments.source(source), options)
@@ -132,14 +139,35 @@ def split(
 
 
 @overload
-def merge(sources: Mapping[str, Source], *, out: None = None) -> bytes: ...
+def merge(
+    sources: Mapping[str, Source],
+    *,
+    no_vjp: bool = False,
+    strip_sdy: bool = False,
+    emit: Emit = "export",
+    out: None = None,
+) -> bytes: ...
 
 
 @overload
-def merge(sources: Mapping[str, Source], *, out: str | os.PathLike[str]) -> Path: ...
+def merge(
+    sources: Mapping[str, Source],
+    *,
+    no_vjp: bool = False,
+    strip_sdy: bool = False,
+    emit: Emit = "export",
+    out: str | os.PathLike[str],
+) -> Path: ...
 
 
-def merge(sources: Mapping[str, Source], *, out: str | os.PathLike[str] | None = None) -> bytes | Path:
+def merge(
+    sources: Mapping[str, Source],
+    *,
+    no_vjp: bool = False,
+    strip_sdy: bool = False,
+    emit: Emit = "export",
+    out: str | os.PathLike[str] | None = None,
+) -> bytes | Path:
     """Merges exports for one platform each into one for all of them, gradients included: the inverse of `split`.
 
     Each platform keeps its code. An argument that is donated on some platforms only is donated on none, and callbacks
@@ -151,6 +179,9 @@ def merge(sources: Mapping[str, Source], *, out: str | os.PathLike[str] | None =
     Args:
       sources: the export for each platform, as bytes or the path of a file, in the order that the platforms are to
         have.
+      no_vjp: leave out the gradients, as if the exports had been made with `vjp_order=0`.
+      strip_sdy: take the shardings out, so that the result is for one device. They need not agree then.
+      emit: `"mlirbc"` or `"mlir"` for the module of the function alone, as MLIR bytecode or text.
       out: the file to write. It is replaced if it exists, unless it is one of the sources.
 
     Returns:
@@ -161,15 +192,21 @@ def merge(sources: Mapping[str, Source], *, out: str | os.PathLike[str] | None =
         message names the first difference), one is malformed, or a file cannot be read or written.
     """
     inputs = _arguments.sources(sources)
+    output: _native.OutputOptions = {"emit": emit, "no_vjp": no_vjp, "strip_sdy": strip_sdy}
     if out is None:
-        return _native.merge(inputs)[0]
+        return _native.merge(inputs, output)[0]
     path = _arguments.path(out)
-    _native.merge_to_file(inputs, path)
+    _native.merge_to_file(inputs, output, path)
     return Path(path)
 
 
 def strip(
-    source: Source, *, callback: Mapping[str, str] | None = None, no_vjp: bool = False, strip_sdy: bool = False
+    source: Source,
+    *,
+    callback: Mapping[str, str] | None = None,
+    no_vjp: bool = False,
+    strip_sdy: bool = False,
+    emit: Emit = "export",
 ) -> bytes:
     """The export without its callbacks, for all the platforms it is for: tokens and effects go with them.
 
@@ -178,12 +215,14 @@ def strip(
       callback: rules `{"NAME": policy}` for callbacks that are not to be stripped: `"stub:…"` or `"keep"`.
       no_vjp: leave out the gradients, as if the export had been made with `vjp_order=0`.
       strip_sdy: take the shardings out, so that the result is for one device.
+      emit: `"mlirbc"` or `"mlir"` for the module of the function alone, as MLIR bytecode or text.
 
     Raises:
       JaxprismError: the results of a callback are used, and no rule says what stands for them; or the input is
         malformed.
     """
-    return _native.strip(_arguments.source(source), _arguments.rules(callback), {"no_vjp": no_vjp, "strip_sdy": strip_sdy})
+    output: _native.OutputOptions = {"emit": emit, "no_vjp": no_vjp, "strip_sdy": strip_sdy}
+    return _native.strip(_arguments.source(source), _arguments.rules(callback), output)
 
 
 @overload
@@ -195,6 +234,7 @@ def retarget(
     map_targets: bool = False,
     no_vjp: bool = False,
     strip_sdy: bool = False,
+    emit: Emit = "export",
     out: None = None,
 ) -> bytes: ...
 
@@ -208,6 +248,7 @@ def retarget(
     map_targets: bool = False,
     no_vjp: bool = False,
     strip_sdy: bool = False,
+    emit: Emit = "export",
     out: str | os.PathLike[str],
 ) -> Path: ...
 
@@ -220,6 +261,7 @@ def retarget(
     map_targets: bool = False,
     no_vjp: bool = False,
     strip_sdy: bool = False,
+    emit: Emit = "export",
     out: str | os.PathLike[str] | None = None,
 ) -> bytes | Path:
     """The export for other platforms, if it does the same on every platform. `docs/retarget.md` says what binds it.
@@ -234,6 +276,7 @@ def retarget(
       map_targets: rename custom calls from cuda to rocm, or back, where the handlers are the same in all but name.
       no_vjp: leave out the gradients, as if the export had been made with `vjp_order=0`.
       strip_sdy: take the shardings out, so that the result is for one device.
+      emit: `"mlirbc"` or `"mlir"` for the module of the function alone, as MLIR bytecode or text.
       out: the file to write. One that exists is replaced, never the input.
 
     Returns:
@@ -247,7 +290,7 @@ def retarget(
         "platforms": _arguments.platforms(platforms),
         "targets_allowed": _arguments.texts(targets_allowed, "targets_allowed"),
         "map_targets": map_targets,
-        "output": {"no_vjp": no_vjp, "strip_sdy": strip_sdy},
+        "output": {"emit": emit, "no_vjp": no_vjp, "strip_sdy": strip_sdy},
     }
     if out is not None:
         _native.retarget(_arguments.source(source), options, _arguments.path(out))
