@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::bytecode::Bytecode;
 use crate::callbacks::{CallbackOptions, Manifest, ManifestLevel, ManifestOutput, Policies, Policy, Table};
-use crate::container::{Exported, Platform};
+use crate::container::{Effect, Exported, Platform};
 use crate::emit::OutputOptions;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ir::{Program, Session, export, import, verify};
@@ -488,37 +488,21 @@ fn rewrite_level<'l, 'a>(level: &'l Level<'a>, exported: &Exported<'a>, target: 
         target.tell(level.level, pass.name);
         Ok(())
     };
-    let resolve = |run: Run<'_>, options: &Options| {
-        let mut changes = Changes::default();
-        if resolves {
-            run(&passes::split_pipeline(), options)?.into_iter().for_each(|run| changes += run.changes);
-        }
-        if let Some(unlower) = passes::find("unlower-callbacks").filter(|_| unlowers) {
-            run(&[unlower], options)?;
-        }
-        Ok(changes)
-    };
-    let treat = |program: &Program<'_, 'a>, run: Run<'_>, options: &mut Options| {
-        let plan = callbacks::plan(program, options, ordered)?;
-        options.dropped_tokens = Some(plan.dropped_tokens.clone());
-        let mut changes = Changes::default();
-        run(&plan.passes, options)?.into_iter().for_each(|run| changes += run.changes);
-        Ok((changes, plan))
-    };
     let calls_functions = has_callbacks && !target.callbacks.policies.called().is_empty();
     let (bytecode, changes, mut plan) = if calls_functions {
         // What is called is linked in bytecode, once it is known which callbacks are left.
-        let (resolved, mut changes) = in_mlir(&level.bytecode, Some(observer), |_, run| resolve(run, &options))?;
+        let (resolved, mut changes) = in_mlir(&level.bytecode, Some(observer), |_, run| resolve(run, &options, (resolves, unlowers)))?;
         let with = functions::link(resolved, &options, exported)?;
         options.functions = with.functions;
-        let (bytecode, (treated, mut plan)) = in_mlir(&with.bytecode, Some(observer), |program, run| treat(program, run, &mut options))?;
+        let (bytecode, (treated, mut plan)) =
+            in_mlir(&with.bytecode, Some(observer), |program, run| treat(program, run, &mut options, ordered))?;
         plan.add_checks(with.disabled_checks);
         changes += treated;
         (bytecode, changes, plan)
     } else {
         let (bytecode, (changes, plan)) = in_mlir(&level.bytecode, Some(observer), |program, run| {
-            let mut changes = resolve(run, &options)?;
-            let (treated, plan) = if has_callbacks { treat(program, run, &mut options)? } else { Default::default() };
+            let mut changes = resolve(run, &options, (resolves, unlowers))?;
+            let (treated, plan) = if has_callbacks { treat(program, run, &mut options, ordered)? } else { Default::default() };
             changes += treated;
             Ok((changes, plan))
         })?;
@@ -533,6 +517,27 @@ fn rewrite_level<'l, 'a>(level: &'l Level<'a>, exported: &Exported<'a>, target: 
         level.uses_global_constants
     };
     Ok(Rewritten { bytes: bytecode.write()?, bytecode: Cow::Owned(bytecode), uses_global_constants, changes, plan })
+}
+
+/// Runs the passes that resolve the platform, and those that make placeholders of all callbacks, where they are to run.
+fn resolve(run: Run<'_>, options: &Options, (resolves, unlowers): (bool, bool)) -> Result<Changes> {
+    let mut changes = Changes::default();
+    if resolves {
+        run(&passes::split_pipeline(), options)?.into_iter().for_each(|run| changes += run.changes);
+    }
+    if let Some(unlower) = passes::find("unlower-callbacks").filter(|_| unlowers) {
+        run(&[unlower], options)?;
+    }
+    Ok(changes)
+}
+
+/// Chooses for the callbacks of a module, and runs the passes that this takes.
+fn treat(program: &Program<'_, '_>, run: Run<'_>, options: &mut Options, ordered: &[Effect<'_>]) -> Result<(Changes, Plan)> {
+    let plan = callbacks::plan(program, options, ordered)?;
+    options.dropped_tokens = Some(plan.dropped_tokens.clone());
+    let mut changes = Changes::default();
+    run(&plan.passes, options)?.into_iter().for_each(|run| changes += run.changes);
+    Ok((changes, plan))
 }
 
 impl Rewritten<'_, '_> {
