@@ -112,6 +112,19 @@ impl<'a> Bytecode<'a> {
         }
     }
 
+    /// The same module with copies of what it borrows, but without its resources.
+    pub(crate) fn into_owned(self) -> Bytecode<'static> {
+        Bytecode {
+            version: self.version,
+            producer: Cow::Owned(self.producer.into_owned()),
+            tables: self.tables.into_owned(),
+            tree: self.tree,
+            resources: Resources::default(),
+            is_from_text: self.is_from_text,
+            unreadable: self.unreadable,
+        }
+    }
+
     /// The name of an operation with its dialect, e.g. `vhlo.add_v1`.
     pub fn op_name(&self, operation: &Operation) -> String {
         self.tables.op_name_text(operation.name)

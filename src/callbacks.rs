@@ -8,6 +8,7 @@
 //! The table says what JAX would call on that platform, if it could; the policies, what the user wants; the manifest, what was done.
 //! [`TargetClass`] tells custom calls apart that are in a file already.
 
+mod dimensions;
 mod manifest;
 mod meta;
 mod policy;
@@ -17,6 +18,10 @@ pub mod table;
 mod target_platforms;
 mod targets;
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub(crate) use dimensions::Dimensions;
 pub use manifest::{Manifest, ManifestCall, ManifestLevel, ManifestOutput, ManifestSlot};
 pub use meta::{Alias, Array, LogRecord, Meta, Tree};
 pub use policy::{Policy, StubWith};
@@ -34,12 +39,20 @@ pub struct CallbackOptions {
     pub policies: Policies,
     /// What callbacks are lowered to.
     pub table: Table,
+    /// The exports that policies `call:EXPORT` name.
+    pub exports: BTreeMap<String, Arc<[u8]>>,
 }
 
 impl CallbackOptions {
     /// Chooses by these policies, and lowers by this table.
     pub fn new(policies: Policies, table: Table) -> Self {
-        Self { policies, table }
+        Self { policies, table, exports: BTreeMap::new() }
+    }
+
+    /// Lets the policy `call:NAME` mean this export.
+    pub fn export(mut self, name: impl Into<String>, export: impl Into<Arc<[u8]>>) -> Self {
+        self.exports.insert(name.into(), export.into());
+        self
     }
 }
 

@@ -15,6 +15,7 @@ mod many;
 mod map;
 mod merge;
 mod opt;
+mod place;
 mod print;
 mod progress;
 mod retarget;
@@ -30,6 +31,8 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use crate::error::Result;
+use crate::visible::{visible, visible_lines};
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser, Subcommand};
 
 const EXIT_STATUS: &str = "\
@@ -96,9 +99,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     errors::guard(|| {
         let cli = match Cli::try_parse_from(arguments) {
             Ok(cli) => cli,
-            Err(error) => {
-                // Help goes to standard output, which may be closed already; there is nobody left to tell.
-                let _ = error.print();
+            Err(mut error) => {
+                print(&mut error);
                 return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
             }
         };
@@ -133,5 +135,20 @@ impl Cli {
 
 /// Leaves as clap does for arguments that do not fit together.
 fn refuse_arguments(message: &str) -> ! {
-    Cli::command().error(clap::error::ErrorKind::ArgumentConflict, message).exit()
+    let mut error = Cli::command().error(clap::error::ErrorKind::ArgumentConflict, visible_lines(message));
+    print(&mut error);
+    std::process::exit(error.exit_code())
+}
+
+/// Prints what clap has to say: help, or what is wrong with the arguments, which may be names of files.
+fn print(error: &mut clap::Error) {
+    let shown = |(kind, value): (ContextKind, &ContextValue)| match value {
+        ContextValue::String(given) => Some((kind, ContextValue::String(visible(given)))),
+        _ => None,
+    };
+    for (kind, value) in error.context().filter_map(shown).collect::<Vec<_>>() {
+        error.insert(kind, value);
+    }
+    // Help goes to standard output, which may be closed already; there is nobody left to tell.
+    let _ = error.print();
 }

@@ -1,16 +1,19 @@
 //! What can be asked of every output, whichever verb makes it: fewer levels, no shardings, an older version of StableHLO, and which part of it is written.
 
 use std::borrow::Cow;
+use std::str::FromStr;
+
+use indexmap::IndexMap;
 
 use crate::bytecode::{Bytecode, StablehloVersion};
-use crate::container::{Exported, Sharding, ShardingKind};
+use crate::container::{Exported, Platform, Sharding, ShardingKind};
 use crate::downgrade::downgrade;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ir::assembly::Constants;
 use crate::ir::text::{TextOptions, write_text};
 use crate::passes::{self, Pass};
 use crate::pieces::Pieces;
-use crate::split::Output;
+use crate::split::{Output, Report};
 
 /// The pass that takes shardings out.
 pub(crate) const STRIP_SDY: &str = "strip-sdy";
@@ -45,6 +48,11 @@ impl OutputOptions {
     pub fn target_version(mut self, version: Option<StablehloVersion>) -> Self {
         self.target_version = version;
         self
+    }
+
+    /// Asks for no more than what is written: nobody sees the levels of which nothing is.
+    pub fn emit(self, emit: Emit) -> Self {
+        if emit == Emit::Export { self } else { self.no_vjp(true) }
     }
 
     /// The pass that does what is asked for in a module.
@@ -108,6 +116,9 @@ pub enum Emit {
 }
 
 impl Emit {
+    /// All of them, by their names.
+    pub const ALL: [(&'static str, Self); 3] = [("export", Self::Export), ("mlirbc", Self::Mlirbc), ("mlir", Self::Mlir)];
+
     /// The extension of such a file; `None` for an export, which keeps that of its input.
     pub fn extension(self) -> Option<&'static str> {
         match self {
@@ -135,5 +146,29 @@ impl Emit {
                 Ok(Cow::Owned(pieces))
             }
         }
+    }
+
+    /// The bytes of a file for each output of a split. The report gets their numbers, which may be less than those of the exports.
+    ///
+    /// # Errors
+    /// Those of [`Emit::of`].
+    pub fn of_split<'o, 'a>(self, outputs: &'o IndexMap<Platform, Output<'a>>, report: &mut Report) -> Result<Vec<Cow<'o, Pieces<'a>>>> {
+        let contents = outputs.values().map(|output| self.of(output)).collect::<Result<Vec<_>>>()?;
+        for (report, contents) in report.outputs.iter_mut().zip(&contents) {
+            report.bytes = contents.len();
+        }
+        Ok(contents)
+    }
+}
+
+impl FromStr for Emit {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let found = Self::ALL.into_iter().find(|(name, _)| *name == text);
+        found.map(|(_, emit)| emit).ok_or_else(|| {
+            let names = Self::ALL.map(|(name, _)| format!("`{name}`"));
+            Error::refused(format!("`{text}` cannot be written")).with_hint(format!("there are {}", names.join(", ")))
+        })
     }
 }

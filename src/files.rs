@@ -23,17 +23,23 @@ use crate::error::{Error, Result};
 use crate::pieces::Pieces;
 use crate::split::Output;
 use crate::threads::{in_threads, processors};
+use crate::visible::visible;
 
 pub use claims::Claims;
 pub use copy::Origin;
-pub use names::{Names, STEM};
+pub use names::{EXPORT, Names, PLATFORM, STEM};
 
 const EXISTS: &str = "it exists";
 const FORCE: &str = "`--force` replaces files that exist";
 
 /// A path as messages show it.
 pub fn quoted(path: &Path) -> String {
-    format!("`{}`", path.display())
+    format!("`{}`", shown(path))
+}
+
+/// A path on a line of its own, or in a table.
+pub fn shown(path: &Path) -> String {
+    visible(&path.display().to_string())
 }
 
 /// Files that are to be written.

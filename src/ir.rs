@@ -29,7 +29,7 @@ use melior::Context;
 use melior::dialect::{DialectHandle, DialectRegistry};
 
 pub(crate) use calls::own_symbols;
-pub use calls::{Calls, callee_of, is_call, retarget};
+pub use calls::{Calls, callee_of, insert_call, is_call, retarget};
 pub use place::{UNKNOWN as UNKNOWN_PLACE, place};
 pub use raw::{Attribute, Block, Definition, Name, Op, OpSpec, Region, Type, Value};
 pub use verify::verify;

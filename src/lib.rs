@@ -33,6 +33,7 @@ pub mod source;
 pub mod split;
 pub mod threads;
 pub mod verify;
+mod visible;
 
 pub use bytecode::StablehloVersion;
 pub use check::{Check, CheckOptions, TargetsAllowed, check};
@@ -41,7 +42,7 @@ pub use diff::{Diff, DiffOptions, Ignore, diff};
 pub use emit::{Emit, OutputOptions};
 pub use error::{Error, ErrorKind};
 pub use inspect::{Binding, BindingKind, CallbackReport, Inspection, callbacks_of, inspect};
-pub use merge::{MergeInput, MergeReport, Merged, MergedLevel, merge};
+pub use merge::{MergeInput, MergeOptions, MergeReport, Merged, MergedLevel, merge};
 pub use opt::{Opt, OptOptions, opt, unlower};
 pub use retarget::{Retarget, RetargetOptions, retarget};
 pub use size::{Size, SizeOptions, size};

@@ -2,7 +2,7 @@
 //!
 //! What holds inside: entries are interned, so that equal constants are one; a symbol gets another name where its own is taken, and whatever names it
 //! follows; symbols that are equal in two modules, whatever their names and locations, stand once. A module's `main` becomes a private function. What
-//! comes out has no `main`: whoever links says what it does.
+//! comes out has no `main`: whoever links says what it does. Where modules are added to one that is there already, that one stays as it is.
 //!
 //! Functions with dynamic dimensions or global constants are never shared: StableHLO refines the shapes of a function for one caller's types alone.
 
@@ -109,18 +109,30 @@ impl<'a> Linker<'a> {
         Self { into, names, known: FxHashMap::default(), channels: BTreeMap::new(), identities: 0, head: None }
     }
 
+    /// A module to which others are added. It keeps its own names, `main` among them.
+    ///
+    /// # Errors
+    /// Those of [`Linker::link`].
+    pub fn onto(host: Bytecode<'a>) -> Result<Self> {
+        check(&host)?;
+        let names = Symbols::of(&host)?.all.iter().map(|symbol| symbol.name.to_vec()).collect();
+        Ok(Self {
+            names: Names { taken: names, next: FxHashMap::default() },
+            known: FxHashMap::default(),
+            channels: copy::channels(&host),
+            identities: copy::identities(&host),
+            head: None,
+            into: host,
+        })
+    }
+
     /// Adds a module. Its `main` becomes a private function of the name `main`, or a similar one, without attributes of arguments and results.
     ///
     /// # Errors
     /// - [`crate::ErrorKind::Unsupported`]: the module has what cannot be renumbered or renamed: blobs beside it, encodings that are not known.
     /// - [`crate::ErrorKind::Format`]: it has no `main`, two symbols of one name, or functions that call themselves.
     pub fn link(&mut self, module: &Bytecode<'a>, main: &str) -> Result<Linked> {
-        if let Some(what) = &module.unreadable {
-            return Err(Error::unsupported(format!("the module cannot be linked: it holds {what}")));
-        }
-        if module.has_resources() {
-            return Err(Error::unsupported("the module has blobs in resource sections, which cannot be linked"));
-        }
+        check(module)?;
         self.version_of(module)?;
         let symbols = Symbols::of(module)?;
         let channels = self.channels_of(module);
@@ -179,18 +191,26 @@ impl<'a> Linker<'a> {
 
     /// The module, with these attributes.
     pub fn finish(mut self, attributes: &Attributes) -> Result<Bytecode<'a>> {
-        let end = self.into.tree.operations.len() as u32;
         let dictionary = copy::dictionary(&mut self.into.tables, attributes);
         let first = self.into.tree.properties.len();
-        let (Some(module), Some(body), Some((location, properties))) =
-            (self.into.tree.operations.first_mut(), self.into.tree.blocks.first_mut(), self.head)
-        else {
+        let (Some(module), Some((location, properties))) = (self.into.tree.operations.first_mut(), self.head.take()) else {
             return Err(Error::bug("nothing was linked"));
         };
         (module.attributes, module.location) = (dictionary, location);
-        (module.end, body.end) = (end, end);
         module.properties = (!properties.is_empty()).then(|| Span::new(first, properties.len()));
         self.into.tree.properties.extend(properties);
+        self.close()
+    }
+
+    /// The module that others were added to, which says of itself what it said before.
+    pub fn close(mut self) -> Result<Bytecode<'a>> {
+        let tree = &mut self.into.tree;
+        let end = tree.operations.len() as u32;
+        let module = tree.operations.first_mut();
+        let body = module.as_ref().and_then(|module| tree.regions.get(module.regions.start as usize));
+        let body = body.and_then(|region| tree.blocks.get_mut(region.blocks.start as usize));
+        let (Some(module), Some(body)) = (module, body) else { return Err(Error::bug("a module without a body")) };
+        (module.end, body.end) = (end, end);
         Ok(self.into)
     }
 
@@ -235,6 +255,17 @@ impl<'a> Linker<'a> {
         }
         renumbered
     }
+}
+
+/// Refuses a module in which not everything can be renumbered.
+fn check(module: &Bytecode<'_>) -> Result<()> {
+    if let Some(what) = &module.unreadable {
+        return Err(Error::unsupported(format!("the module cannot be linked: it holds {what}")));
+    }
+    if module.has_resources() {
+        return Err(Error::unsupported("the module has blobs in resource sections, which cannot be linked"));
+    }
+    Ok(())
 }
 
 impl Default for Linker<'_> {

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::bytecode::Bytecode;
 use crate::container::{Exported, Platform};
+use crate::emit::OutputOptions;
 use crate::error::{Error, Result};
 use crate::ir::verify;
 use crate::link::{Linked, Linker};
@@ -20,9 +21,14 @@ use crate::source::{in_level, read_module};
 use crate::split::{Output, callbacks, in_mlir, rewrite};
 use crate::threads::on_deep_stack;
 use main::Paths;
+use signature::{Difference, Kind};
 
 /// Whether a module says that it takes a platform index or dimensions; those for several platforms do.
 const POLYMORPHISM: &str = "jax.uses_shape_polymorphism";
+
+/// What to do about gradients of arguments of which one export uses more than another.
+const UNUSED: &str = "the gradient of an argument that a platform does not use has no sharding there: use it on every platform, or leave out the gradients \
+                      (`--no-vjp`) or the shardings (`--strip-sdy`)";
 
 /// One export that is to be merged.
 #[derive(Debug, Clone)]
@@ -43,6 +49,22 @@ impl<'a> MergeInput<'a> {
     /// Refuses an export for another platform.
     pub fn platform(mut self, platform: Platform) -> Self {
         self.platform = Some(platform);
+        self
+    }
+}
+
+/// What [`merge`] is asked for.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct MergeOptions {
+    /// What the output is to be besides. Where shardings are to be taken out, they need not agree.
+    pub output: OutputOptions,
+}
+
+impl MergeOptions {
+    /// Asks for this of the output.
+    pub fn output(mut self, output: OutputOptions) -> Self {
+        self.output = output;
         self
     }
 }
@@ -111,22 +133,23 @@ struct Branch {
 /// # Examples
 /// ```no_run
 /// let (cpu, cuda) = (std::fs::read("cpu.jax_exported")?, std::fs::read("cuda.jax_exported")?);
-/// let merged = jaxprism::merge(&[jaxprism::MergeInput::new(&cpu), jaxprism::MergeInput::new(&cuda)])?;
+/// let inputs = [jaxprism::MergeInput::new(&cpu), jaxprism::MergeInput::new(&cuda)];
+/// let merged = jaxprism::merge(&inputs, &jaxprism::MergeOptions::default())?;
 /// merged.output.write_to(std::fs::File::create("model.jax_exported")?)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn merge<'a>(inputs: &[MergeInput<'a>]) -> Result<Merged<'a>> {
+pub fn merge<'a>(inputs: &[MergeInput<'a>], options: &MergeOptions) -> Result<Merged<'a>> {
     if inputs.len() < 2 {
         return Err(Error::refused("merging takes two exports or more"));
     }
-    on_deep_stack(|| merge_all(inputs))
+    on_deep_stack(|| merge_all(inputs, &options.output))
 }
 
-fn merge_all<'a>(inputs: &[MergeInput<'a>]) -> Result<Merged<'a>> {
+fn merge_all<'a>(inputs: &[MergeInput<'a>], options: &OutputOptions) -> Result<Merged<'a>> {
     let mut exports = Vec::with_capacity(inputs.len());
     let mut platforms = IndexSet::new();
     for (number, input) in inputs.iter().enumerate() {
-        let exported = read(input).map_err(|error| match &input.platform {
+        let exported = read(input, options).map_err(|error| match &input.platform {
             Some(platform) => error.context(format!("cannot take the export for `{platform}`")),
             None => error.context(format!("cannot take export {}", number + 1)),
         })?;
@@ -143,7 +166,7 @@ fn merge_all<'a>(inputs: &[MergeInput<'a>]) -> Result<Merged<'a>> {
     let (mut levels, mut joined) = (Vec::new(), Vec::new());
     for level in 0..count {
         let at_level: Vec<&Exported<'a>> = exports.iter().filter_map(|exported| exported.levels().nth(level)).collect();
-        let merged = merge_level(level, &at_level, inputs, &platforms);
+        let merged = merge_level(level, &at_level, inputs, &platforms, options);
         let (exported, report) =
             merged.map_err(|error| if level == 0 { error } else { error.context(in_level(level, "cannot merge the modules")) })?;
         joined.push(exported);
@@ -160,9 +183,13 @@ fn merge_all<'a>(inputs: &[MergeInput<'a>]) -> Result<Merged<'a>> {
     Ok(Merged { output, report })
 }
 
-/// Reads an export for one platform.
-fn read<'a>(input: &MergeInput<'a>) -> Result<Exported<'a>> {
-    let exported = Exported::read(input.bytes)?;
+/// Reads an export for one platform. What is asked of the output is done in every input: then they agree in it.
+fn read<'a>(input: &MergeInput<'a>, options: &OutputOptions) -> Result<Exported<'a>> {
+    let mut exported = options.levels(Exported::read(input.bytes)?);
+    exported.for_each_level_mut(|_, exported| {
+        options.update(exported);
+        Ok(())
+    })?;
     let list = |platforms: &[Platform]| platforms.iter().map(|platform| format!("`{platform}`")).collect::<Vec<_>>().join(", ");
     let [platform] = &exported.platforms[..] else {
         let error = Error::refused(format!("it is for {} platforms: {}", exported.platforms.len(), list(&exported.platforms)));
@@ -189,8 +216,16 @@ fn check_signatures(exports: &[Exported<'_>], platforms: &[Platform]) -> Result<
     for (exported, platform) in rest {
         for (level, (one, other)) in first.0.levels().zip(exported.levels()).enumerate() {
             if let Some(found) = signature::difference(one, other) {
-                let signature::Difference { place, first: one, second: other } = found;
-                return Err(differ(level, Error::refused(format!("{place}: {one} on {}, {other} on {platform}", first.1))));
+                let is_used = first.0.module_kept_var_idx == exported.module_kept_var_idx;
+                let hint = match found.kind {
+                    Kind::CallingConvention => Some("export all of them with the same `jax_export_calling_convention_version`"),
+                    // JAX lists no sharding for the cotangent of an argument that is not used.
+                    Kind::Sharding if level > 0 && !is_used => Some(UNUSED),
+                    _ => None,
+                };
+                let Difference { place, first: one, second: other, .. } = found;
+                let error = Error::refused(format!("{place}: {one} on {}, {other} on {platform}", first.1));
+                return Err(differ(level, if let Some(hint) = hint { error.with_hint(hint) } else { error }));
             }
         }
         let counts = (first.0.levels().count() - 1, exported.levels().count() - 1);
@@ -208,12 +243,13 @@ fn merge_level<'a>(
     exports: &[&Exported<'a>],
     inputs: &[MergeInput<'a>],
     platforms: &[Platform],
+    options: &OutputOptions,
 ) -> Result<(Exported<'a>, MergedLevel)> {
     let mut linker = Linker::new();
     let (mut branches, mut unlowered) = (Vec::new(), false);
     for ((exported, input), platform) in exports.iter().zip(inputs).zip(platforms) {
         let context = |error: Error| error.context(format!("cannot merge the module for `{platform}`"));
-        let module = read_unlowered(exported, level, input.bytes).map_err(context)?;
+        let module = read_level(exported, level, input.bytes, options).map_err(context)?;
         unlowered |= module.1;
         let name = format!("main_{}", platform.as_str().replace(|character: char| !character.is_ascii_alphanumeric(), "_"));
         let linked = linker.link(&module.0, &name).map_err(context)?;
@@ -245,21 +281,21 @@ fn merge_level<'a>(
         undonated,
         unlowered,
     };
-    Ok((container::joined(exports, platforms, kept, module.write()?)?, report))
+    Ok((container::joined(exports, platforms, kept, options.write(&module)?)?, report))
 }
 
-/// The module of a level, with placeholders for all callbacks, and whether some were lowered.
-fn read_unlowered<'a>(exported: &Exported<'a>, level: usize, input: &'a [u8]) -> Result<(Bytecode<'a>, bool)> {
+/// The module of a level, with placeholders for all callbacks and what is asked of the output, and whether some callbacks were lowered.
+fn read_level<'a>(exported: &Exported<'a>, level: usize, input: &'a [u8], options: &OutputOptions) -> Result<(Bytecode<'a>, bool)> {
     let module = read_module(exported, level, input)?;
     module.check_loadable().map_err(|error| error.context("nobody can load the module"))?;
-    match passes::find("unlower-callbacks").filter(|_| callbacks::holds_lowered(&module)) {
-        Some(unlower) => Ok((rewrite(&module, &[unlower], &Options::default())?.0, true)),
-        None => Ok((module, false)),
-    }
+    let unlower = passes::find("unlower-callbacks").filter(|_| callbacks::holds_lowered(&module));
+    let work: Vec<_> = unlower.into_iter().chain(options.pass()).collect();
+    let module = if work.is_empty() { module } else { rewrite(&module, &work, &Options::default())?.0 };
+    Ok((module, unlower.is_some()))
 }
 
 /// The arguments that a module takes, in ascending order.
-fn kept(exported: &Exported<'_>) -> Result<Vec<u16>> {
+pub(crate) fn kept(exported: &Exported<'_>) -> Result<Vec<u16>> {
     let kept = exported.module_kept_var_idx.clone().unwrap_or_default();
     let count = exported.input_avals().len();
     let ascends = kept.is_sorted_by(|one, next| one < next);

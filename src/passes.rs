@@ -1,6 +1,7 @@
 //! The passes, and the pipeline that runs them in melior's pass manager.
 
 mod adapter;
+mod call_callbacks;
 mod drop_polymorphism;
 mod drop_tokens;
 mod fold_cases;
@@ -25,7 +26,7 @@ use serde::Serialize;
 
 pub use adapter::{Observer, run_pipeline};
 
-use crate::callbacks::CallbackOptions;
+use crate::callbacks::{Array, CallbackOptions};
 use crate::container::Platform;
 use crate::error::Result;
 use crate::ir::Program;
@@ -46,7 +47,7 @@ pub struct Pass {
 }
 
 /// All passes: those that `split` always runs, in that order, and then the others.
-pub static PASSES: [Pass; 13] = [
+pub static PASSES: [Pass; 14] = [
     resolve_platform::PASS,
     fold_cases::PASS,
     tidy_casts::PASS,
@@ -54,6 +55,7 @@ pub static PASSES: [Pass; 13] = [
     drop_polymorphism::PASS,
     strip_callbacks::PASS,
     stub_callbacks::PASS,
+    call_callbacks::PASS,
     drop_tokens::PASS,
     lower_callbacks::PASS,
     unlower_callbacks::PASS,
@@ -86,6 +88,25 @@ pub struct Options {
     pub callbacks: CallbackOptions,
     /// Which tokens of `main` are to go, by their numbers; all that order nothing if `None`.
     pub dropped_tokens: Option<Vec<usize>>,
+    /// The functions that were linked into the module to be called instead of callbacks.
+    pub functions: Vec<CalledFunction>,
+}
+
+/// A function of another export that is called instead of callbacks.
+#[derive(Debug, Clone)]
+pub struct CalledFunction {
+    /// What the policy calls the export.
+    pub name: String,
+    /// Its symbol in the module; one for each call where dimensions are known only at run time.
+    pub symbols: Vec<Vec<u8>>,
+    /// Whether it has dimensions that are known only at run time.
+    pub is_dynamic: bool,
+    /// The numbers of the arguments of the export that the function takes.
+    pub kept: Vec<u16>,
+    /// The arguments of the export: the path and the type of each.
+    pub inputs: Vec<(String, Array)>,
+    /// The results of the export, alike.
+    pub results: Vec<(String, Array)>,
 }
 
 impl Options {
@@ -129,6 +150,8 @@ pub struct Changes {
     pub callbacks_stubbed: usize,
     /// Those of them whose results are used, so that the program computes something else.
     pub results_stubbed: usize,
+    /// Calls of callbacks that became calls of a function.
+    pub callbacks_called: usize,
     /// Calls of lowered callbacks that became placeholders again.
     pub callbacks_unlowered: usize,
     /// Tokens that functions, loops and branches passed on for nothing.
@@ -182,6 +205,7 @@ impl AddAssign for Changes {
         self.callbacks_stripped += other.callbacks_stripped;
         self.callbacks_stubbed += other.callbacks_stubbed;
         self.results_stubbed += other.results_stubbed;
+        self.callbacks_called += other.callbacks_called;
         self.callbacks_unlowered += other.callbacks_unlowered;
         self.tokens_dropped += other.tokens_dropped;
         self.locations_stripped += other.locations_stripped;

@@ -88,14 +88,23 @@ impl<'a> Retarget<'a> {
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if anything binds, with the first few things that do.
     pub fn into_output(self) -> Result<Output<'a>> {
         const SHOWN: usize = 10;
+        let hint = self.hint();
         self.output.ok_or_else(|| {
             let mut message = format!("the export is bound to {}", self.from.join(", "));
             self.bindings.iter().take(SHOWN).for_each(|binding| message.push_str(&format!("\n  {binding}")));
             if self.bindings.len() > SHOWN {
                 message.push_str(&format!("\n  and {} more", self.bindings.len() - SHOWN));
             }
-            Error::refused(message)
+            let error = Error::refused(message);
+            if let Some(hint) = hint { error.with_hint(hint) } else { error }
         })
+    }
+
+    /// What may help against what binds.
+    pub(crate) fn hint(&self) -> Option<&'static str> {
+        let is_branch = |binding: &Binding| matches!(binding.kind, BindingKind::PlatformCase | BindingKind::PlatformIndex);
+        let is_for_several = self.from.len() > 1 && self.bindings.iter().any(is_branch);
+        is_for_several.then_some("`split` with `-p` takes the branches of one platform, and what it writes can be retargeted")
     }
 }
 
@@ -145,7 +154,8 @@ pub fn retarget<'a>(input: &'a [u8], options: &RetargetOptions) -> Result<Retarg
     Ok(retarget)
 }
 
-fn check_platforms(platforms: &[Platform]) -> Result<()> {
+/// Refuses none at all, and one that is named twice.
+pub(crate) fn check_platforms(platforms: &[Platform]) -> Result<()> {
     if platforms.is_empty() {
         return Err(Error::refused("there is no platform to retarget to"));
     }

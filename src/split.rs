@@ -1,6 +1,7 @@
 //! The road itself: container → bytecode → MLIR → passes → MLIR → bytecode → container, once for each platform.
 
 pub(crate) mod callbacks;
+mod functions;
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -11,7 +12,7 @@ use serde::Serialize;
 
 use crate::bytecode::Bytecode;
 use crate::callbacks::{CallbackOptions, Manifest, ManifestLevel, ManifestOutput, Policies, Policy, Table};
-use crate::container::{Exported, Platform};
+use crate::container::{Effect, Exported, Platform};
 use crate::emit::OutputOptions;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ir::{Program, Session, export, import, verify};
@@ -166,7 +167,8 @@ impl<'a> Output<'a> {
         Ok(Self { exported, bytes })
     }
 
-    pub(crate) fn pieces(&self) -> &Pieces<'a> {
+    /// The bytes of the file.
+    pub fn pieces(&self) -> &Pieces<'a> {
         &self.bytes
     }
 
@@ -490,26 +492,56 @@ fn rewrite_level<'l, 'a>(level: &'l Level<'a>, exported: &Exported<'a>, target: 
         target.tell(level.level, pass.name);
         Ok(())
     };
-    let (bytecode, (changes, mut plan)) = in_mlir(&level.bytecode, Some(observer), |program, run| {
-        let mut changes = Changes::default();
-        if resolves {
-            run(&passes::split_pipeline(), &options)?.into_iter().for_each(|run| changes += run.changes);
-        }
-        let mut plan = Plan::default();
-        if has_callbacks {
-            if let Some(unlower) = passes::find("unlower-callbacks").filter(|_| unlowers) {
-                run(&[unlower], &options)?;
-            }
-            plan = callbacks::plan(program, &options, ordered)?;
-            options.dropped_tokens = Some(plan.dropped_tokens.clone());
-            run(&plan.passes, &options)?.into_iter().for_each(|run| changes += run.changes);
-        }
-        Ok((changes, plan))
-    })?;
+    let calls_functions = has_callbacks && !target.callbacks.policies.called().is_empty();
+    let (bytecode, changes, mut plan) = if calls_functions {
+        // What is called is linked in bytecode, once it is known which callbacks are left.
+        let (resolved, mut changes) = in_mlir(&level.bytecode, Some(observer), |_, run| resolve(run, &options, (resolves, unlowers)))?;
+        let with = functions::link(resolved, &options, exported)?;
+        options.functions = with.functions;
+        let (bytecode, (treated, mut plan)) =
+            in_mlir(&with.bytecode, Some(observer), |program, run| treat(program, run, &mut options, ordered))?;
+        plan.add_checks(with.disabled_checks);
+        changes += treated;
+        (bytecode, changes, plan)
+    } else {
+        let (bytecode, (changes, plan)) = in_mlir(&level.bytecode, Some(observer), |program, run| {
+            let mut changes = resolve(run, &options, (resolves, unlowers))?;
+            let (treated, plan) = if has_callbacks { treat(program, run, &mut options, ordered)? } else { Default::default() };
+            changes += treated;
+            Ok((changes, plan))
+        })?;
+        (bytecode, changes, plan)
+    };
     target.tell(level.level, "writing");
     plan.look_up(&bytecode)?;
-    let uses_global_constants = level.uses_global_constants && (!resolves || bytecode.is_polymorphic());
+    // A function that is called may be polymorphic where its caller is not.
+    let uses_global_constants = if resolves || calls_functions {
+        (level.uses_global_constants || calls_functions) && bytecode.is_polymorphic()
+    } else {
+        level.uses_global_constants
+    };
     Ok(Rewritten { bytes: bytecode.write()?, bytecode: Cow::Owned(bytecode), uses_global_constants, changes, plan })
+}
+
+/// Runs the passes that resolve the platform, and those that make placeholders of all callbacks, where they are to run.
+fn resolve(run: Run<'_>, options: &Options, (resolves, unlowers): (bool, bool)) -> Result<Changes> {
+    let mut changes = Changes::default();
+    if resolves {
+        run(&passes::split_pipeline(), options)?.into_iter().for_each(|run| changes += run.changes);
+    }
+    if let Some(unlower) = passes::find("unlower-callbacks").filter(|_| unlowers) {
+        run(&[unlower], options)?;
+    }
+    Ok(changes)
+}
+
+/// Chooses for the callbacks of a module, and runs the passes that this takes.
+fn treat(program: &Program<'_, '_>, run: Run<'_>, options: &mut Options, ordered: &[Effect<'_>]) -> Result<(Changes, Plan)> {
+    let plan = callbacks::plan(program, options, ordered)?;
+    options.dropped_tokens = Some(plan.dropped_tokens.clone());
+    let mut changes = Changes::default();
+    run(&plan.passes, options)?.into_iter().for_each(|run| changes += run.changes);
+    Ok((changes, plan))
 }
 
 impl Rewritten<'_, '_> {

@@ -173,7 +173,8 @@ fn compare(original: &[u8], split: &[u8], options: &VerifyOptions) -> Result<Ver
         let (ours, theirs) = level.containers;
         // What a platform index or a dimension needs goes with the last of them.
         let needs_constants = ours.platforms.len() < 2 || level.modules.1.is_polymorphic();
-        let expected = container::Expected { platform, uses_global_constants: ours.uses_global_constants && needs_constants, has_lowered };
+        let uses_global_constants = platform.map(|_| ours.uses_global_constants && needs_constants);
+        let expected = container::Expected { platform, uses_global_constants, has_lowered };
         found.differences.extend(container::differences(ours, theirs, number, &expected));
     }
     let counts = (ours.levels().count(), theirs.levels().count());

@@ -256,6 +256,19 @@ def transfers():
     return jaxprism.serialize(lower_as_jax(function, (argument,), "tpu")[0]), None
 
 
+@program
+def fill():
+    """What the callback of that name does, in JAX."""
+
+    def join(x):
+        return jnp.concatenate([jnp.full_like(x[..., :1], 42), x[..., 1:]], -1)
+
+    def run(x):
+        return lax.platform_dependent(x, cuda=join, default=lambda x: x.at[..., 0].set(42))
+
+    return export.export(jax.jit(run), platforms=PLATFORMS)(struct(*export.symbolic_shape("rows, 4"))), 0
+
+
 def main(names):
     os.makedirs(FOLDER, exist_ok=True)
     for name in names or PROGRAMS:

@@ -373,6 +373,15 @@ fn locations() {
     let found = compared(PROGRAM.as_bytes(), PROGRAM.replace("c.py", "d.py").as_bytes());
     assert_eq!(lines(&found), ["Location Changed 9 locations in @g: c.py:1:1 -> d.py:1:1"]);
     assert_eq!(found.counts.locations, 9);
+    // What leads to one place in two ways, or to none.
+    let changed = |from: &str, to: &str| {
+        let [a, b] = [from, to].map(|location| PROGRAM.replace("\"b.py\":2:1", location));
+        lines(&compared(a.as_bytes(), b.as_bytes()))
+    };
+    let expected =
+        |place: &str| [format!("Location Changed 1 location in @f that leads to the same place in another way: {place} -> {place}")];
+    assert_eq!(changed("\"b.py\":2:1", "\"f\"(\"b.py\":2:1)"), expected("b.py:2:1"));
+    assert_eq!(changed("unknown", "fused<\"a\">[unknown]"), expected("an unknown place"));
 }
 
 #[test]

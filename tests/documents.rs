@@ -56,7 +56,7 @@ fn room(command: &str) -> TempDir {
     let shipped = export(if command.starts_with("jaxprism callbacks") { "callbacks" } else { "demo" });
     let input = with_callbacks(&shipped, &callbacks_of(command)).unwrap_or(shipped);
     INPUTS.iter().for_each(|name| fs::write(room.path().join(name), &input).unwrap());
-    fs::write(room.path().join("lowered.jax_exported"), export("lowered")).unwrap();
+    ["fill", "lowered"].iter().for_each(|name| fs::write(room.path().join(format!("{name}.jax_exported")), export(name)).unwrap());
     run("jaxprism print model.jax_exported --constants all > model.mlir", &room).unwrap();
     room
 }
@@ -85,6 +85,7 @@ fn callbacks_of(command: &str) -> Vec<(String, &'static str)> {
         let kind = match policy {
             "strip" => "debug",
             "host" => "buffer",
+            _ if policy.starts_with("call:") => "called",
             _ => "pure",
         };
         (name, kind)
@@ -96,27 +97,32 @@ fn callbacks_of(command: &str) -> Vec<(String, &'static str)> {
 fn with_callbacks(export: &[u8], callbacks: &[(String, &str)]) -> Option<Vec<u8>> {
     let mut calls = String::new();
     for (name, kind) in callbacks {
-        let (of, results) = if *kind == "debug" { ("()", "") } else { ("!f32", "[\\22float32\\22,[\\224\\22]]") };
+        // What is called takes rows of four.
+        let (x, of, shape) = if *kind == "called" { ("%row", "!row", "\\221\\22,\\224\\22") } else { ("%x", "!f32", "\\224\\22") };
+        let kind = if *kind == "called" { "buffer" } else { kind };
+        let array = format!("[\\22float32\\22,[{shape}]]");
+        let (result, results) = if kind == "debug" { ("()", "") } else { (of, &array[..]) };
         let meta = format!(
-            "{{\\22args\\22:[[\\22float32\\22,[\\224\\22]]],\\22kind\\22:\\22{kind}\\22,\\22name\\22:\\22{name}\\22,\\22out_tree\\22:\\22*\\22,\\22results\\22:[{results}],\\22v\\22:1}}"
+            "{{\\22args\\22:[{array}],\\22kind\\22:\\22{kind}\\22,\\22name\\22:\\22{name}\\22,\\22out_tree\\22:\\22*\\22,\\22results\\22:[{results}],\\22v\\22:1}}"
         );
-        let config = [("kind", kind), ("meta", &meta.as_str()), ("name", &name.as_str())];
+        let config = [("kind", kind), ("meta", &meta), ("name", name)];
         let config = config.map(|(key, value)| format!("#vhlo.string_v1<\"{key}\"> = #vhlo.string_v1<\"{value}\">")).join(", ");
         calls += &format!(
-            "\"vhlo.custom_call_v2\"(%x) {{call_target_name = #vhlo.string_v1<\"jaxprism_callback\">, \
+            "\"vhlo.custom_call_v2\"({x}) {{call_target_name = #vhlo.string_v1<\"jaxprism_callback\">, \
              mhlo.backend_config = #vhlo.dict_v1<{{{config}, #vhlo.string_v1<\"v\"> = #vhlo.integer_v1<1 : i64>}}>, \
              has_side_effect = #vhlo.bool_v1<{}>, api_version = #vhlo<api_version_v1 API_VERSION_ORIGINAL>, \
              backend_config = #vhlo.string_v1<\"\">, called_computations = #none, output_operand_aliases = #none, \
-             operand_layouts = #none, result_layouts = #none, result_tilings = #none}} : (!f32) -> {of}\n",
-            *kind == "debug"
+             operand_layouts = #none, result_layouts = #none, result_tilings = #none}} : ({of}) -> {result}\n",
+            kind == "debug"
         );
     }
     if calls.is_empty() {
         return None;
     }
     let module = format!(
-        "!f32 = !vhlo.tensor_v1<4x!vhlo.f32_v1>\n#none = #vhlo.array_v1<[]>\n\
-         func.func public @main(%p: !vhlo.tensor_v1<!vhlo.i32_v1>, %x: !f32) -> !f32 {{\n{calls}return %x : !f32\n}}"
+        "!f32 = !vhlo.tensor_v1<4x!vhlo.f32_v1>\n!row = !vhlo.tensor_v1<1x4x!vhlo.f32_v1>\n#none = #vhlo.array_v1<[]>\n\
+         func.func public @main(%p: !vhlo.tensor_v1<!vhlo.i32_v1>, %x: !f32) -> !f32 {{\n\
+         %row = \"vhlo.reshape_v1\"(%x) : (!f32) -> !row\n{calls}return %x : !f32\n}}"
     );
     let bytecode = ir::parse(&module, "model.py").unwrap();
     let mut exported = Exported::read(export).unwrap();

@@ -8,7 +8,9 @@ use common::{keeping_callbacks, on_a_large_stack, shipped};
 use jaxprism::bytecode::{Bytecode, Field};
 use jaxprism::container::{DisabledCheck, DisabledCheckKind, Effect, Exported, PyTree, PyTreeKind};
 use jaxprism::ir::text::{TextOptions, write_text};
-use jaxprism::{Error, MergeInput, MergeReport, Platform, Source, SplitOptions, VerifyOptions, merge, split, verify};
+use jaxprism::{
+    Error, MergeInput, MergeOptions, MergeReport, OutputOptions, Platform, Source, SplitOptions, VerifyOptions, merge, split, verify,
+};
 
 fn export(name: &str) -> Vec<u8> {
     shipped().into_iter().find(|sample| sample.name == name).unwrap_or_else(|| panic!("there is no {name}")).bytes
@@ -21,7 +23,7 @@ fn parts(bytes: &[u8], options: &SplitOptions) -> Vec<(Platform, Vec<u8>)> {
 
 fn merged_with_report(parts: &[(Platform, Vec<u8>)]) -> Result<(Vec<u8>, MergeReport), Error> {
     let inputs: Vec<_> = parts.iter().map(|(platform, bytes)| MergeInput::new(bytes).platform(platform.clone())).collect();
-    merge(&inputs).map(|merged| (merged.output.to_vec(), merged.report))
+    merge(&inputs, &MergeOptions::default()).map(|merged| (merged.output.to_vec(), merged.report))
 }
 
 fn merged(parts: &[(Platform, Vec<u8>)]) -> Vec<u8> {
@@ -439,11 +441,11 @@ fn a_mesh_loses_a_kind_of_device_that_not_all_have() {
 fn platforms_are_one_for_each_export_and_each_once() {
     let fat = export("demo.jax-0.12.0.1.jax_exported");
     let parts = parts(&fat, &SplitOptions::default());
-    let single = merge(&[MergeInput::new(&parts[0].1)]).unwrap_err();
+    let single = merge(&[MergeInput::new(&parts[0].1)], &MergeOptions::default()).unwrap_err();
     assert_eq!(single.to_string(), "merging takes two exports or more");
     assert_eq!(refusal(&[parts[0].clone(), parts[0].clone()]), "two exports are for `cpu`");
     assert_eq!(refusal(&[(Platform::TPU, parts[0].1.clone()), parts[1].clone()]), "it is for `cpu`, not for `tpu`");
-    let several = merge(&[MergeInput::new(&fat), MergeInput::new(&parts[1].1)]).unwrap_err();
+    let several = merge(&[MergeInput::new(&fat), MergeInput::new(&parts[1].1)], &MergeOptions::default()).unwrap_err();
     assert_eq!(several.causes().last().unwrap().to_string(), "it is for 3 platforms: `cpu`, `cuda`, `tpu`");
     assert_eq!(several.hint(), Some("`jaxprism split` makes one export for each of them"));
 }
@@ -477,6 +479,44 @@ fn the_constants_of_all_parts_are_one_and_slices_of_an_input() {
     assert_eq!(blobs(&merged(&parts)), [1_024; 3]);
 }
 
+/// What is left out must not agree: it is taken out of every input, as it would be taken out by other verbs before.
+#[test]
+fn gradients_and_shardings_are_left_out_before_anything_is_compared() {
+    for (name, options) in [
+        ("vjp.jax-0.12.0.1.jax_exported", OutputOptions::default().no_vjp(true)),
+        ("sharded.jax-0.12.0.1.jax_exported", OutputOptions::default().strip_sdy(true)),
+    ] {
+        let whole = parts(&export(name), &keeping_callbacks());
+        let short = parts(&export(name), &keeping_callbacks().output(options.clone()));
+        let merge_with = |parts: &[(Platform, Vec<u8>)]| {
+            let inputs: Vec<_> = parts.iter().map(|(platform, bytes)| MergeInput::new(bytes).platform(platform.clone())).collect();
+            let merged = merge(&inputs, &MergeOptions::default().output(options.clone())).unwrap();
+            assert_eq!(merged.report.levels.len(), merged.output.exported.levels().count());
+            merged.output.to_vec()
+        };
+        let expected = merged(&short);
+        assert!(expected == merge_with(&whole) && expected != merged(&whole), "{name}");
+        let mixed: Vec<_> = whole.into_iter().take(1).chain(short.into_iter().skip(1)).collect();
+        assert!(merged_with_report(&mixed).is_err(), "{name}");
+        assert!(expected == merge_with(&mixed), "{name}");
+    }
+}
+
+#[test]
+fn the_merged_module_is_written_alone() {
+    let room = room_of_parts();
+    let merge = |arguments: &[&str]| room.run(&[&["merge", "model.cpu.jax_exported", "model.tpu.jax_exported"], arguments].concat());
+    merge(&["-o", "fat"]).done();
+    let fat = std::fs::read(room.path("fat")).unwrap();
+    let module = Exported::read(&fat).unwrap().module.to_vec();
+    let json: serde_json::Value = serde_json::from_str(&merge(&["-o", "fat.mlirbc", "--emit", "mlirbc", "--json"]).done()).unwrap();
+    assert!(std::fs::read(room.path("fat.mlirbc")).unwrap() == module);
+    assert_eq!(json["bytes"].as_u64(), Some(module.len() as u64));
+    let text = merge(&["-o", "-", "--emit", "mlir"]);
+    assert!(text.stdout.starts_with(b"module @") && text.status == 0, "{}", text.stderr);
+    assert_eq!(room.run(&["opt", "fat.mlirbc"]).stdout, text.stdout);
+}
+
 // ---- the command
 
 /// A room with the parts of the demo export.
@@ -504,6 +544,29 @@ fn the_command_writes_one_file_and_says_what_it_is() {
     assert_eq!((json["bytes"].as_u64(), json["output"].as_str()), (Some(bytes.len() as u64), Some("fat")));
     assert_eq!(json["inputs"], serde_json::json!(["model.cpu.jax_exported", "model.tpu.jax_exported"]));
     assert_eq!(json["levels"][0]["undonated"], serde_json::json!([]));
+}
+
+#[cfg(unix)]
+#[test]
+fn names_of_files_need_not_be_text() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let room = room_of_parts();
+    let (cpu, tpu) = (OsStr::from_bytes(b"cpu\xff=.x"), OsStr::from_bytes(b"t\xffpu"));
+    std::fs::rename(room.path("model.cpu.jax_exported"), room.0.path().join(cpu)).unwrap();
+    std::fs::rename(room.path("model.tpu.jax_exported"), room.0.path().join(tpu)).unwrap();
+    let named = OsStr::from_bytes(b"tpu=t\xffpu");
+    let run: room::Run = room.command(&["merge"]).args([cpu, named, OsStr::new("-o"), OsStr::new("fat")]).output().unwrap().into();
+    assert_eq!(run.done().split(": ").next(), Some("fat for cpu, tpu"));
+}
+
+#[test]
+fn what_can_be_done_about_a_difference_is_said() {
+    let demo = parts(&export("demo.jax-0.12.0.1.jax_exported"), &SplitOptions::default());
+    let hint = |parts: &[(Platform, Vec<u8>)]| merged_with_report(parts).unwrap_err().hint().map(str::to_owned);
+    let older = with_container(&demo[1].1, |exported| exported.calling_convention_version -= 1);
+    let found = hint(&[demo[0].clone(), (demo[1].0.clone(), older)]).unwrap();
+    assert_eq!(found, "export all of them with the same `jax_export_calling_convention_version`");
 }
 
 #[test]

@@ -8,8 +8,8 @@ use std::fs;
 
 use jaxprism::bytecode::Bytecode;
 use jaxprism::{
-    ErrorKind, Exported, OptOptions, OutputOptions, Platform, RetargetOptions, SplitOptions, StablehloVersion, StripOptions, opt, retarget,
-    split, strip,
+    ErrorKind, Exported, MergeInput, MergeOptions, OptOptions, OutputOptions, Platform, RetargetOptions, SplitOptions, StablehloVersion,
+    StripOptions, merge, opt, retarget, split, strip,
 };
 
 use room::{Room, export};
@@ -61,6 +61,17 @@ fn every_verb_that_writes_has_it_at_every_level() {
         let made = retarget(&single, &options).unwrap().into_output().unwrap().to_vec();
         assert_eq!(modules(&made)[0].1, "StableHLO_v1.0.0");
     }
+}
+
+#[test]
+fn merged_modules_are_rewritten_too() {
+    let input = export("vjp.jax-0.12.0.1.jax_exported");
+    let parts = split(&input, &SplitOptions::default()).unwrap();
+    let parts: Vec<_> = parts.outputs.values().map(|output| output.to_vec()).collect();
+    let inputs: Vec<_> = parts.iter().map(|part| MergeInput::new(part)).collect();
+    let merged = merge(&inputs, &MergeOptions::default().output(output("1.8.0"))).unwrap().output.to_vec();
+    let merged = modules(&merged);
+    assert!(merged.len() == 3 && merged.iter().all(|(_, producer, _)| producer == "StableHLO_v1.8.0"));
 }
 
 #[test]

@@ -595,6 +595,14 @@ module @m {
             ("\"vhlo.add_v1\"() <{x = 5}> : () -> ()", "`x` is no property of `vhlo.add_v1`, on line 2"),
             ("\"vhlo.call_v1\"() <{callee = unit}> {callee = unit} : () -> ()", "operation `vhlo.call_v1` has two attributes `callee`"),
             (
+                "func.func @f(%a: i32 {jax.x = unit}) attributes {jaxprism.empty_arg_attrs = unit} { return }",
+                "a function has both `jaxprism.empty_arg_attrs` and attributes of its own for them, at test.mlir:2:1",
+            ),
+            (
+                "func.func @f(%a: i32) -> (i32 {jax.x = unit}) attributes {jaxprism.empty_res_attrs = unit} { return %a : i32 }",
+                "a function has both `jaxprism.empty_res_attrs` and attributes of its own for them, at test.mlir:2:1",
+            ),
+            (
                 "\"vhlo.add_v1\"() {x = dense<5> : tensor<i32>} : () -> ()",
                 "an attribute is of a kind that portable artifacts do not hold in text",
             ),

@@ -5,7 +5,7 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::{Random, keeping_callbacks, mutate_module, on_a_large_stack, samples, shipped};
-use jaxprism::bytecode::{AttributeId, Bytecode, Field, Operation, TypeId, ValueId, dialect};
+use jaxprism::bytecode::{AttributeId, Bytecode, Entry, Field, Operation, TypeId, ValueId, code, dialect};
 use jaxprism::callbacks::{CallbackOptions, Policies, Policy, Table};
 use jaxprism::container::{Effect, Exported, PyTree, PyTreeKind};
 use jaxprism::ir::text::{TextOptions, write_text};
@@ -126,8 +126,7 @@ fn an_export_for_one_platform_is_its_own_split() {
     let single = export("single.jax-0.12.0.1.jax_exported");
     assert!(compared(&single, &single).verified);
     let demo = export("demo.jax-0.12.0.1.jax_exported");
-    let found = ["platforms: cpu, cuda, tpu -> cpu, cuda, tpu", "uses_global_constants: false -> true"];
-    assert_eq!(lines(&compared(&demo, &demo)), found);
+    assert_eq!(lines(&compared(&demo, &demo)), ["platforms: one of cpu, cuda, tpu -> all of cpu, cuda, tpu"]);
 }
 
 #[test]
@@ -157,7 +156,7 @@ fn the_split_for_another_platform_is_found() {
         ]
     );
     let unknown = with_container(&output(&original, Platform::CUDA), |exported| exported.platforms = vec![Platform::ROCM]);
-    assert_eq!(lines(&compared(&original, &unknown)), ["platforms: cpu, cuda, tpu -> rocm"]);
+    assert_eq!(lines(&compared(&original, &unknown)), ["platforms: one of cpu, cuda, tpu -> rocm"]);
 }
 
 #[test]
@@ -217,6 +216,35 @@ fn an_attribute_is_found() {
         matches!(&found[..], [line] if line.contains("vhlo.transpose_v1 make.py:") && line.contains(" attribute `permutation`: ")),
         "{found:?}"
     );
+}
+
+#[test]
+fn what_is_no_list_of_dictionaries_of_arguments_or_results_is_not_proved() {
+    let original = export("demo.jax-0.12.0.1.jax_exported");
+    let cpu = output(&original, Platform::CPU);
+    for (property, name, what) in [(0, "arg_attrs", "argument"), (2, "res_attrs", "result")] {
+        // A string, a list of strings, and a list that is too long.
+        for damage in 0..3 {
+            let split = with_module(&cpu, |module| {
+                let at = module.tree.operations[position(module, "vhlo.func_v1", 2)].properties.unwrap().range().start;
+                let string = module.tree.properties[at + 3].unwrap();
+                let empty = module.tables.intern_attribute(Entry::new(dialect::VHLO, code::vhlo::DICT, [Field::Count(0)]));
+                let list = match damage {
+                    0 => None,
+                    1 => Some(vec![string]),
+                    _ => Some(vec![empty; 9]),
+                };
+                let list = list.map(|items| {
+                    let fields = std::iter::once(Field::Count(items.len() as u32)).chain(items.into_iter().map(Field::Attribute));
+                    module.tables.intern_attribute(Entry::new(dialect::VHLO, code::vhlo::ARRAY, fields.collect::<Vec<_>>()))
+                });
+                module.tree.properties[at + property] = Some(list.unwrap_or(string));
+            });
+            let found = lines(&compared(&original, &split));
+            let expected = format!("cannot be proved: `{name}` of the function is no list with a dictionary for each {what}");
+            assert!(matches!(&found[..], [line] if line.ends_with(&expected)), "{found:?}");
+        }
+    }
 }
 
 #[test]

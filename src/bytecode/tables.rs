@@ -134,6 +134,21 @@ impl<'a> Entry<'a> {
         Self { dialect, code: Code::Known(code), identity: 0, fields: fields.into() }
     }
 
+    fn into_owned(self) -> Entry<'static> {
+        let owned = |bytes: Bytes<'_>| Bytes(Cow::Owned(bytes.0.into_owned()));
+        let field = |field| match field {
+            Field::Attribute(id) => Field::Attribute(id),
+            Field::Type(id) => Field::Type(id),
+            Field::Unsigned(number) => Field::Unsigned(number),
+            Field::Signed(number) => Field::Signed(number),
+            Field::Count(count) => Field::Count(count),
+            Field::Absent => Field::Absent,
+            Field::String(bytes) => Field::String(owned(bytes)),
+            Field::Blob(bytes) => Field::Blob(owned(bytes)),
+        };
+        Entry { dialect: self.dialect, code: self.code, identity: self.identity, fields: self.fields.into_iter().map(field).collect() }
+    }
+
     /// Whether this is the entry with that code of that dialect.
     pub fn is(&self, dialect: DialectId, code: u8) -> bool {
         self.dialect == dialect && self.code == Code::Known(code)
@@ -313,7 +328,7 @@ struct OpNameFacts {
 /// Dialects, operation names, attributes and types. Grows; nothing is ever removed. What a module does not use is not written.
 #[derive(Debug, Clone)]
 pub struct Tables<'a> {
-    dialects: IndexMap<Cow<'a, [u8]>, Option<&'a [u8]>>,
+    dialects: IndexMap<Cow<'a, [u8]>, Option<Cow<'a, [u8]>>>,
     op_names: IndexMap<OpName<'a>, OpNameFacts>,
     attributes: IndexSet<Entry<'a>>,
     types: IndexSet<Entry<'a>>,
@@ -323,6 +338,18 @@ impl<'a> Tables<'a> {
     pub(super) fn new() -> Self {
         let dialects = dialect::NAMES.iter().map(|name| (Cow::Borrowed(*name), None)).collect();
         Self { dialects, op_names: IndexMap::new(), attributes: IndexSet::new(), types: IndexSet::new() }
+    }
+
+    /// The same tables with copies of what they borrow.
+    pub(super) fn into_owned(self) -> Tables<'static> {
+        let owned = |bytes: Cow<'_, [u8]>| Cow::Owned(bytes.into_owned());
+        let op_name = |(name, facts): (OpName<'_>, _)| (OpName { dialect: name.dialect, name: owned(name.name) }, facts);
+        Tables {
+            dialects: self.dialects.into_iter().map(|(name, version)| (owned(name), version.map(owned))).collect(),
+            op_names: self.op_names.into_iter().map(op_name).collect(),
+            attributes: self.attributes.into_iter().map(Entry::into_owned).collect(),
+            types: self.types.into_iter().map(Entry::into_owned).collect(),
+        }
     }
 
     /// The number of attributes.
@@ -360,8 +387,8 @@ impl<'a> Tables<'a> {
         self.dialects.get_index(id.index()).map_or(b"?", |(name, _)| name)
     }
 
-    pub(super) fn dialect_version(&self, id: DialectId) -> Option<&'a [u8]> {
-        self.dialects.get_index(id.index()).and_then(|(_, version)| *version)
+    pub(super) fn dialect_version(&self, id: DialectId) -> Option<&[u8]> {
+        self.dialects.get_index(id.index()).and_then(|(_, version)| version.as_deref())
     }
 
     /// The name of an operation.
@@ -407,7 +434,7 @@ impl<'a> Tables<'a> {
 
     /// The dialect of that name, made where there is none.
     pub(super) fn intern_dialect(&mut self, name: &'a [u8], version: Option<&'a [u8]>) -> DialectId {
-        let (index, _) = self.dialects.insert_full(Cow::Borrowed(name), version);
+        let (index, _) = self.dialects.insert_full(Cow::Borrowed(name), version.map(Cow::Borrowed));
         DialectId(index as u32)
     }
 
@@ -426,9 +453,11 @@ impl<'a> Tables<'a> {
         let (name, version) = from.dialects.get_index(id.index())?;
         let entry = self.dialects.entry(name.clone());
         let index = entry.index();
-        let known = entry.or_insert(*version);
+        let known = entry.or_insert_with(|| version.clone());
         let is_same = known.is_none() || version.is_none() || known == version;
-        *known = known.or(*version);
+        if known.is_none() {
+            known.clone_from(version);
+        }
         is_same.then_some(DialectId(index as u32))
     }
 

@@ -143,7 +143,7 @@ impl<'b, 'a> Writer<'b, 'a> {
             out.varint_with_flag(name, dialect_version.is_some());
             if let Some(bytes) = dialect_version {
                 let mut body = Emitter::default();
-                body.pieces.extend_borrowed(bytes);
+                body.pieces.extend_copied(bytes);
                 out.section(section::DIALECT_VERSIONS, body);
             }
         }

@@ -13,6 +13,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::{Kind, SCHEMA_VERSION};
+use crate::container::{Aval, AvalKind, MemorySpace};
 use crate::error::{Error, Result};
 
 /// Longest metadata we accept. What exporters write is mostly below 1 kB. JSON nests at most 128 deep, which is `serde_json`'s own limit.
@@ -131,6 +132,15 @@ pub struct Array {
 impl From<(String, Vec<String>)> for Array {
     fn from((dtype, shape): (String, Vec<String>)) -> Self {
         Self { dtype, shape }
+    }
+}
+
+impl From<&Aval<'_>> for Array {
+    /// The type of an argument or a result of a function. What is not in the device's memory has another one.
+    fn from(aval: &Aval<'_>) -> Self {
+        let is_plain = aval.kind == AvalKind::ShapedArray && matches!(aval.memory_space, MemorySpace::Missing | MemorySpace::Device);
+        let shape = aval.shape.iter().flatten().map(ToString::to_string).collect();
+        if is_plain { Self { dtype: aval.dtype.to_string(), shape } } else { Self { dtype: aval.to_string(), shape: Vec::new() } }
     }
 }
 

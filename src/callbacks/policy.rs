@@ -24,6 +24,8 @@ pub enum Policy {
     Unpartition,
     /// `ffi:TARGET`: a custom call of the user's own target.
     Ffi(String),
+    /// `call:EXPORT`: its results are those of another export's function; [`CallbackOptions::exports`](super::CallbackOptions::exports) has it.
+    Call(String),
     /// `refuse`: an error that names each call.
     Refuse,
 }
@@ -44,8 +46,20 @@ pub enum StubWith {
 
 impl Policy {
     /// All spellings.
-    pub const SPELLINGS: [&str; 11] =
-        ["lower", "keep", "strip", "stub:zeros", "stub:nan", "stub:operand:K", "stub:alias", "host", "unpartition", "ffi:TARGET", "refuse"];
+    pub const SPELLINGS: [&str; 12] = [
+        "lower",
+        "keep",
+        "strip",
+        "stub:zeros",
+        "stub:nan",
+        "stub:operand:K",
+        "stub:alias",
+        "host",
+        "unpartition",
+        "ffi:TARGET",
+        "call:EXPORT",
+        "refuse",
+    ];
 }
 
 impl FromStr for Policy {
@@ -62,6 +76,7 @@ impl FromStr for Policy {
             ("refuse", None) => Ok(Self::Refuse),
             ("stub", Some(with)) => with.parse().map(Self::Stub),
             ("ffi", Some(target)) if !target.is_empty() => ffi(target),
+            ("call", Some(export)) if !export.is_empty() && !export.contains(char::is_control) => Ok(Self::Call(export.to_owned())),
             _ => Err(unknown(text)),
         }
     }
@@ -94,6 +109,7 @@ impl fmt::Display for Policy {
             Self::Host => f.write_str("host"),
             Self::Unpartition => f.write_str("unpartition"),
             Self::Ffi(target) => write!(f, "ffi:{target}"),
+            Self::Call(export) => write!(f, "call:{export}"),
             Self::Refuse => f.write_str("refuse"),
         }
     }
@@ -137,7 +153,7 @@ mod tests {
     #[test]
     fn every_spelling_is_read_and_written() {
         for spelling in Policy::SPELLINGS {
-            let text = spelling.replace(":K", ":1").replace("TARGET", "my::target");
+            let text = spelling.replace(":K", ":1").replace("TARGET", "my::target").replace("EXPORT", "out/a=b:c.jax_exported");
             assert_eq!(text.parse::<Policy>().unwrap().to_string(), text);
         }
         assert_eq!("stub:operand:12".parse::<Policy>().unwrap(), Policy::Stub(StubWith::Operand(12)));
@@ -159,7 +175,9 @@ mod tests {
             "stub:operand:-1",
             "stub:operand:+1",
             "stub:operand:99999999999999999999",
-            "call:model.jax_exported",
+            "call",
+            "call:",
+            "call:a\nb",
             "ffi",
             "ffi:",
             "ffi:a\nb",

@@ -1,6 +1,7 @@
 //! Which policy a callback gets: rules by name and platform, and what holds where none matches.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -122,6 +123,17 @@ impl Policies {
     pub fn otherwise(mut self, policy: Policy) -> Self {
         self.otherwise = policy;
         self
+    }
+
+    /// All policies that a callback may get.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Policy> {
+        self.rules.iter().map(Rule::policy).chain(&self.on_unsupported).chain([&self.otherwise])
+    }
+
+    /// The exports that policies `call:EXPORT` name, each once. [`CallbackOptions::export`](super::CallbackOptions::export) takes what they are.
+    pub fn called(&self) -> BTreeSet<&str> {
+        let called = self.all().filter_map(|policy| if let Policy::Call(name) = policy { Some(&name[..]) } else { None });
+        called.collect()
     }
 
     /// Makes ready to choose for an export for these platforms: now it is known what of a rule is a platform, and what a name.

@@ -5,15 +5,17 @@ use std::path::{Path, PathBuf};
 use crate::callbacks::{CallbackOptions, Policies, Policy, Rule, Table};
 use crate::error::{Error, Result};
 use crate::files::quoted;
+use crate::visible::visible_lines;
 use clap::Args;
 
-use super::{io, suggested};
+use super::io::{self, Input, is_dash};
+use super::{refuse_arguments, suggested};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Callbacks")]
 pub struct CallbackOpts {
     /// The policy of the callbacks of that name; may be repeated. NAME may hold `*` and `?`. Policies: `lower`, `keep`, `strip`, `stub:zeros`, `stub:nan`,
-    /// `stub:operand:K`, `stub:alias`, `host`, `unpartition`, `ffi:TARGET`, `refuse`
+    /// `stub:operand:K`, `stub:alias`, `host`, `unpartition`, `ffi:TARGET`, `call:EXPORT`, `refuse`
     #[arg(long = "callback", value_name = "[PLATFORM:]NAME=POLICY", value_parser = parse::<Rule>)]
     rules: Vec<Rule>,
 
@@ -35,13 +37,13 @@ pub fn parse<T: std::str::FromStr<Err = Error>>(text: &str) -> std::result::Resu
     text.parse().map_err(|error: Error| {
         let causes: String = error.causes().map(|cause| format!(": {cause}")).collect();
         let hint = error.hint().map_or_else(String::new, |hint| format!("; {hint}"));
-        format!("{error}{causes}{hint}")
+        visible_lines(&format!("{error}{causes}{hint}"))
     })
 }
 
 impl CallbackOpts {
-    /// What the library is asked for.
-    pub fn options(&self) -> Result<CallbackOptions> {
+    /// Which policy each callback gets.
+    pub fn policies(&self) -> Policies {
         let mut policies = Policies::default().rules(self.rules.iter().cloned());
         if let Some(policy) = &self.callbacks {
             policies = policies.otherwise(policy.clone());
@@ -49,7 +51,20 @@ impl CallbackOpts {
         if let Some(policy) = &self.on_unsupported {
             policies = policies.on_unsupported(policy.clone());
         }
-        Ok(CallbackOptions::new(policies, table(self.table.as_deref())?))
+        policies
+    }
+
+    /// What the library is asked for, with the exports that policies call.
+    pub fn options(&self) -> Result<CallbackOptions> {
+        let policies = self.policies();
+        let mut options = CallbackOptions::new(policies.clone(), table(self.table.as_deref())?);
+        for name in policies.called() {
+            if is_dash(Path::new(name)) {
+                refuse_arguments("the export that a policy calls is a file, and `-` is standard input");
+            }
+            options = options.export(name, &Input::open(Path::new(name))?[..]);
+        }
+        Ok(options)
     }
 }
 

@@ -7,12 +7,13 @@ use std::process::ExitCode;
 use crate::callbacks::Alias;
 use crate::error::{Error, Result};
 use crate::inspect::{BoundCall, CallbackCall, CallbackLevel, CallbackReport, CallbackSlot, PlatformLowering};
+use crate::visible::visible;
 use clap::Args;
 use indexmap::IndexMap;
 
 use super::callback_options::table as callback_table;
 use super::io::{self, Input};
-use super::table::{Table, counted, number, visible};
+use super::table::{Table, counted, number};
 
 const EXAMPLES: &str = "\
 Examples:

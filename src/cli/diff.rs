@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use crate::diff::{Change, ChangeKind, Counts, How, Part, Side};
 use crate::error::{Error, Result};
+use crate::visible::visible;
 use crate::{Diff, DiffOptions, Ignore};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -12,7 +13,7 @@ use serde::Serialize;
 
 use super::io::{self, Input, is_dash};
 use super::refuse_arguments;
-use super::table::{number, visible};
+use super::table::number;
 
 /// Changes that are shown unless the user says otherwise; the JSON has all.
 const SHOWN: usize = 100;
@@ -178,6 +179,7 @@ fn change_text(change: &Change) -> String {
         (ChangeKind::Function, Some(side), None) | (ChangeKind::Function, None, Some(side)) => {
             lines.push(format!("  {sign} {}", placed(side)))
         }
+        (_, Some(a), Some(b)) if a.text == b.text => lines.push(format!("  {sign} {}: {}", change.what, a.text)),
         (_, Some(a), Some(b)) => lines.push(format!("  {sign} {}: {} → {}", change.what, a.text, b.text)),
         (_, a, b) => lines.extend(a.iter().chain(b).map(|side| format!("  {sign} {}: {}", change.what, side.text))),
     }

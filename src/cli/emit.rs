@@ -65,15 +65,14 @@ impl OutputOpts {
 }
 
 impl EmitOpts {
-    /// What the library is asked for. Nobody sees the levels of which nothing is written.
+    /// What the library is asked for.
     pub fn options(&self) -> OutputOptions {
-        let options = self.output.options().strip_sdy(self.strip_sdy);
-        if self.emit == Emit::Export { options } else { options.no_vjp(true) }
+        self.output.options().strip_sdy(self.strip_sdy).emit(self.emit)
     }
 
-    /// The extension of such a file; `None` for an export, which keeps that of its input.
-    pub fn extension(&self) -> Option<&'static str> {
-        self.emit.extension()
+    /// What is written.
+    pub fn kind(&self) -> Emit {
+        self.emit
     }
 
     /// The bytes to write.

@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind};
 
 use super::io::changed_input;
 use super::progress::write_stderr;
-use super::table::visible;
+use crate::visible::visible_lines;
 
 /// What the latest panic said, of whichever thread.
 static PANIC: Mutex<Option<String>> = Mutex::new(None);
@@ -74,7 +74,8 @@ pub fn text(error: &Error) -> String {
 
 /// Tells an error with a table of what is in the way.
 pub fn refuse(error: &Error, table: &str) -> ExitCode {
-    write_stderr(&format!("{}\n{}", headline(error), visible_lines(table)));
+    let hint = error.hint().map_or_else(String::new, |hint| format!("\nhint: {}\n", visible_lines(hint)));
+    write_stderr(&format!("{}\n{}{hint}", headline(error), visible_lines(table)));
     exit_status(error.kind())
 }
 
@@ -99,9 +100,4 @@ fn exit_status(kind: ErrorKind) -> ExitCode {
         ErrorKind::Format | ErrorKind::Unsupported | ErrorKind::Refused => ExitCode::from(1),
         _ => ExitCode::from(2),
     }
-}
-
-/// Names out of a file go to the terminal, but nothing in them that would steer it.
-fn visible_lines(text: &str) -> String {
-    text.split('\n').map(visible).collect::<Vec<_>>().join("\n")
 }

@@ -6,11 +6,12 @@ use std::process::ExitCode;
 
 use crate::error::{Error, Result};
 use crate::inspect::{Array, FileFormat, Inspection, Level, Module, PlatformCase, Signature};
+use crate::visible::visible;
 use clap::Args;
 use indexmap::IndexMap;
 
 use super::io::{self, Input};
-use super::table::{Table, counted, number, visible};
+use super::table::{Table, counted, number};
 
 const EXAMPLES: &str = "\
 Examples:

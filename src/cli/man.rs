@@ -40,6 +40,9 @@ impl Opts {
         let mut command = Cli::command();
         command.build();
         let verbs = || command.get_subcommands().filter(|verb| !verb.is_hide_set());
+        if self.output.as_deref().is_some_and(io::is_dash) {
+            refuse_arguments("all pages go into a directory; without `-o` one is printed");
+        }
         let Some(directory) = &self.output else {
             let wanted = match &self.verb {
                 None => Some(&command),

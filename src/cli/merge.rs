@@ -1,17 +1,21 @@
 //! `jaxprism merge`: one export per platform in, one for all of them out.
 
-use std::io::IsTerminal;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::error::{Error, Result};
-use crate::files::Files;
-use crate::{MergeInput, MergeReport, Platform};
+use crate::files::{Files, STEM, shown};
+use crate::visible::visible;
+use crate::{MergeInput, MergeOptions, MergeReport, Platform};
 use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use serde::Serialize;
 
+use super::emit::EmitOpts;
 use super::io::{self, Input, is_dash};
-use super::table::{counted, number, visible};
+use super::place::{refuse_placeholder, refuse_platform};
+use super::table::{counted, number};
 use super::{errors, refuse_arguments};
 
 const EXAMPLES: &str = "\
@@ -31,12 +35,15 @@ The JSON is described in docs/json.md. `jaxprism split` is the inverse.";
 #[command(after_help = super::after_help(EXAMPLES))]
 pub struct Opts {
     /// The exports, in the order that the platforms are to have. With a PLATFORM, which ends at the first `=`, the export must be for it. `-` is standard input
-    #[arg(value_name = "[PLATFORM=]IN", required = true, value_parser = parse)]
+    #[arg(value_name = "[PLATFORM=]IN", required = true, value_parser = OsStringValueParser::new().try_map(parse))]
     inputs: Vec<Named>,
 
     /// Where to write; `-` is standard output
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
+
+    #[command(flatten)]
+    emit: EmitOpts,
 
     /// Replace a file that exists; never an input
     #[arg(long)]
@@ -55,14 +62,27 @@ struct Named {
 }
 
 /// What stands before `=` is a platform if it could be one; a path with a `/` before it could not.
-fn parse(text: &str) -> std::result::Result<Named, String> {
-    match text.split_once('=') {
-        Some((_, "")) => Err("there is no file behind the `=`".to_owned()),
-        Some((name, path)) if !name.contains(['/', '\\']) => {
-            Ok(Named { platform: Some(super::callback_options::parse(name)?), path: path.into() })
-        }
-        _ => Ok(Named { platform: None, path: text.into() }),
+fn parse(given: OsString) -> std::result::Result<Named, String> {
+    let name = given.as_encoded_bytes().split(|byte| *byte == b'=').next().unwrap_or_default();
+    match (std::str::from_utf8(name), behind(&given, name.len())) {
+        (Ok(name), Some(path)) if !name.contains(['/', '\\']) => match path.as_os_str().is_empty() {
+            true => Err("there is no file behind the `=`".to_owned()),
+            false => Ok(Named { platform: Some(super::callback_options::parse(name)?), path }),
+        },
+        _ => Ok(Named { platform: None, path: given.into() }),
     }
+}
+
+/// What stands behind a `=`, of which the place is known.
+#[cfg(unix)]
+fn behind(given: &OsStr, place: usize) -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStrExt;
+    Some(OsStr::from_bytes(given.as_bytes().get(place + 1..)?).into())
+}
+
+#[cfg(not(unix))]
+fn behind(given: &OsStr, place: usize) -> Option<PathBuf> {
+    given.to_str()?.get(place + 1..).map(PathBuf::from)
 }
 
 /// The report of the library, with what only the command line knows.
@@ -77,12 +97,14 @@ struct Json<'r> {
 impl Opts {
     /// Reads, merges, writes.
     pub fn run(&self) -> Result<ExitCode> {
+        refuse_platform(&self.output);
+        refuse_placeholder(&self.output, STEM, "it is made of all inputs together");
         let is_to_stdout = is_dash(&self.output);
         if is_to_stdout && self.json {
             refuse_arguments("the output and the report cannot both go to standard output");
         }
-        if is_to_stdout && std::io::stdout().is_terminal() {
-            refuse_arguments("an export is binary and would garble the terminal; redirect standard output, or name a file");
+        if is_to_stdout {
+            self.emit.check_terminal();
         }
         if self.inputs.iter().filter(|input| is_dash(&input.path)).count() > 1 {
             refuse_arguments("standard input holds one export, and `-` is named more than once");
@@ -97,23 +119,27 @@ impl Opts {
             .map(|(file, input)| MergeInput { platform: input.platform.clone(), ..MergeInput::new(file) })
             .collect();
         let names: Vec<_> = files.iter().map(Input::name).collect();
-        let merged = crate::merge(&inputs).map_err(|error: Error| error.context(format!("cannot merge {}", names.join(", "))))?;
+        let options = MergeOptions::default().output(self.emit.options());
+        let failed = |error: Error| error.context(format!("cannot merge {}", names.join(", ")));
+        let mut merged = crate::merge(&inputs, &options).map_err(failed)?;
         tell(&merged.report);
         if is_to_stdout {
-            let is_whole = io::write_stdout(|stdout| merged.output.write_to(stdout))?;
+            let is_whole = self.emit.write_stdout(&merged.output)?;
             return Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(2) });
         }
+        let contents = self.emit.of(&merged.output)?;
+        merged.report.bytes = contents.len();
         let mut outputs = Files::default();
         outputs.add(&self.output, self.force, files.iter().map(Input::source))?;
-        outputs.write_outputs(&[&merged.output], None)?;
+        outputs.write_pieces(&[&contents], None)?;
         io::check_input()?;
         outputs.commit_and(|| {
             if !self.json {
                 return io::print(&text(&merged.report, &self.output));
             }
-            let shown = |path: &Path| path.display().to_string();
-            let inputs = files.iter().map(|file| file.path().map(shown)).collect();
-            io::print_json(&Json { inputs, output: Some(shown(&self.output)), report: &merged.report })
+            let name = |path: &Path| path.display().to_string();
+            let inputs = files.iter().map(|file| file.path().map(name)).collect();
+            io::print_json(&Json { inputs, output: Some(name(&self.output)), report: &merged.report })
         })?;
         Ok(ExitCode::SUCCESS)
     }
@@ -136,5 +162,5 @@ fn text(report: &MergeReport, output: &Path) -> String {
     let sum = |count: fn(&crate::MergedLevel) -> usize| report.levels.iter().map(count).sum::<usize>();
     let (functions, shared) = (counted(sum(|level| level.functions), "function"), number(sum(|level| level.functions_shared) as u64));
     let platforms = visible(&report.platforms.join(", "));
-    format!("{} for {platforms}: {} bytes, {functions}, {shared} shared\n", output.display(), number(report.bytes))
+    format!("{} for {platforms}: {} bytes, {functions}, {shared} shared\n", shown(output), number(report.bytes))
 }

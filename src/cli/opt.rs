@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::error::{Error, Result};
-use crate::files::{Files, quoted};
+use crate::files::{Files, Names, quoted};
 use crate::ir::text::write_text;
 use crate::opt::{Opt, OptOptions, PrintAfter};
 use crate::passes::{self, PASSES, Pass, PassRun};
@@ -16,6 +16,7 @@ use clap::Args;
 use super::callback_options::{CallbackOpts, parse};
 use super::emit::OutputOpts;
 use super::io::{self, Input, is_dash};
+use super::place::refuse_platform;
 use super::table::Table;
 use super::text::TextOpts;
 use super::{refuse_arguments, suggested};
@@ -55,7 +56,7 @@ pub struct Opts {
     #[arg(long, value_name = "N")]
     level: Option<usize>,
 
-    /// Where to write: an export, `.mlirbc` or `.mlir` by its extension. `-` is standard output, which is also the default, for text
+    /// Where to write: an export, `.mlirbc` or `.mlir` by its extension. `{stem}` stands for the input's name without its extension. `-` is standard output, which is also the default, for text
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
 
@@ -120,6 +121,7 @@ impl Opts {
             io::print(&list())?;
             return Ok(ExitCode::SUCCESS);
         }
+        self.output.iter().for_each(|path| refuse_platform(path));
         let options = self.options()?;
         let emit = self.emit();
         if emit != Emit::Mlir && self.is_to_stdout() && std::io::stdout().is_terminal() {
@@ -211,6 +213,7 @@ impl Opts {
             // Whoever reads text has seen enough; of a binary a part is nothing.
             return Ok(if is_whole || self.emit() == Emit::Mlir { ExitCode::SUCCESS } else { ExitCode::from(2) });
         };
+        let path = &Names::new(None, input.path())?.beside(path);
         let mut files = Files::default();
         files.add(path, self.force, Some(input.source()))?;
         let mut failure = None;

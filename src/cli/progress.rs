@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::table::visible;
+use crate::visible::visible;
 
 /// What takes no longer needs no line.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -4,12 +4,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::error::{Error, Result};
-use crate::files::quoted;
+use crate::files::{Names, PLATFORM, quoted};
+use crate::retarget::check_platforms;
 use crate::{Platform, Retarget, RetargetOptions, TargetsAllowed};
 use clap::Args;
 
 use super::emit::EmitOpts;
 use super::io::{self, Input, is_dash};
+use super::place::{place, refuse_platform};
 use super::table::{Table, counted};
 use super::{errors, refuse_arguments};
 
@@ -38,7 +40,8 @@ pub struct Opts {
     #[arg(long, value_name = "PLATFORM,…", value_delimiter = ',', value_parser = super::suggested::platform(), hide_possible_values = true, required = true)]
     platforms: Vec<Platform>,
 
-    /// Where to write; `-` is standard output
+    /// Where to write; `-` is standard output. A directory, where the output has the input's name, or a name, perhaps with `{stem}`, the input's name without
+    /// its extension, and for one platform with `{platform}`
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
 
@@ -76,6 +79,12 @@ impl Opts {
         if is_to_stdout {
             self.emit.check_terminal();
         }
+        if self.platforms.len() > 1 {
+            refuse_platform(&self.output);
+        }
+        if let Err(error) = check_platforms(&self.platforms) {
+            refuse_arguments(&error.to_string());
+        }
         let options = RetargetOptions::default().platforms(self.platforms.iter().cloned()).targets_allowed(self.targets_allowed()?);
         let options = options.map_targets(self.map_targets).output(self.emit.options());
         let input = Input::read(self.input.as_deref())?;
@@ -86,15 +95,30 @@ impl Opts {
                 io::print_json(&retarget)?;
             }
             let (from, count) = (retarget.from.join(", "), counted(retarget.bindings.len(), "place"));
-            let error = Error::refused(format!("{} is bound to {from} in {count}", input.name()));
+            let mut error = Error::refused(format!("{} is bound to {from} in {count}", input.name()));
+            if let Some(hint) = retarget.hint() {
+                error = error.with_hint(hint);
+            }
             return Ok(errors::refuse(&error, &table(&retarget)));
         };
-        self.emit.write(output, &self.output, self.force, &input, || {
+        let path = self.path(&input).map_err(failed)?;
+        self.emit.write(output, &path, self.force, &input, || {
             for (from, to) in &retarget.targets_mapped {
                 errors::note(&format!("custom call `{from}` became `{to}`"));
             }
             if self.json { io::print_json(&retarget) } else { Ok(()) }
         })
+    }
+
+    /// Where the output goes.
+    fn path(&self, input: &Input) -> Result<PathBuf> {
+        let emit = self.emit.kind();
+        match &self.platforms[..] {
+            [platform] if self.output.to_string_lossy().contains(PLATFORM) => {
+                Names::new(Some(&self.output), input.path())?.extension(emit.extension()).path(platform)
+            }
+            _ => place(&self.output, input.path(), emit),
+        }
     }
 
     fn targets_allowed(&self) -> Result<TargetsAllowed> {

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::error::{Error, Result};
-use crate::files::Files;
+use crate::files::{Files, Names};
 use crate::inspect::FileFormat;
 use crate::size::{AttributeKind, Constant, Function, Level, List, LocationFile, Size, SizeOptions, Text, to_html};
 use clap::Args;
 
 use super::io::{self, Input, is_dash};
+use super::place::refuse_platform;
 use super::table::{Table, counted, number};
 
 const EXAMPLES: &str = "\
@@ -42,7 +43,7 @@ pub struct Opts {
     #[arg(long, conflicts_with = "html")]
     json: bool,
 
-    /// Write a page with a treemap instead; `-` is standard output
+    /// Write a page with a treemap instead; `-` is standard output. `{stem}` stands for the input's name without its extension
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 
@@ -58,6 +59,7 @@ pub struct Opts {
 impl Opts {
     /// Reads, measures, prints.
     pub fn run(&self) -> Result<ExitCode> {
+        self.html.iter().for_each(|path| refuse_platform(path));
         let input = Input::read(self.input.as_deref())?;
         let failed = |error: Error| error.context(format!("cannot measure {}", input.name()));
         let is_text = !self.json && self.html.is_none();
@@ -81,7 +83,7 @@ fn write_page(size: &Size, path: &Path, force: bool, input: &Input) -> Result<()
         return io::print(&page);
     }
     let mut files = Files::default();
-    files.add(path, force, Some(input.source()))?;
+    files.add(&Names::new(None, input.path())?.beside(path), force, Some(input.source()))?;
     files.write(0, |into| into.write_all(page.as_bytes()))?;
     io::check_input()?;
     files.commit()

@@ -14,14 +14,14 @@ use crate::callbacks::Manifest;
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::{Claims, Files, Names, STEM, quoted};
 use crate::pieces::Pieces;
-use crate::{Exported, Locations, Output, Platform, Report, Split, SplitOptions};
+use crate::{Exported, Locations, Platform, Split, SplitOptions};
 use clap::Args;
-use indexmap::IndexMap;
 
 use super::callback_options::CallbackOpts;
 use super::emit::EmitOpts;
 use super::io::{self, Input, is_dash};
 use super::many::{self, ManyOpts, Told};
+use super::place::{refuse_placeholder, refuse_platform};
 use super::progress::Progress;
 use super::{errors, refuse_arguments, suggested};
 use told::{Doing, Done, report, report_on_many, table, table_of_many};
@@ -85,7 +85,7 @@ pub struct Opts {
     #[arg(long)]
     force: bool,
 
-    /// Write what was done as JSON; `-` is standard output
+    /// Write what was done as JSON; `-` is standard output. For one input `{stem}` stands for its name without its extension
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 
@@ -125,6 +125,7 @@ impl Opts {
         if self.manifest.as_deref().is_some_and(|path| form(path).is_none()) {
             refuse_arguments("the manifest is written to a file `….json` or `….bincode`");
         }
+        self.manifest.iter().chain(&self.report).for_each(|path| refuse_platform(path));
         if self.many.is_many(&self.inputs) {
             return self.run_many();
         }
@@ -136,12 +137,13 @@ impl Opts {
             let doing = Doing::new(&input.name());
             crate::split::split_watched(&input, &options, &|step| progress.say(|| doing.text(step))).map_err(failed)?
         };
-        let contents = self.contents(&split.outputs, &mut split.report)?;
+        let contents = self.emit.kind().of_split(&split.outputs, &mut split.report)?;
         notes(&input, &split, "").iter().for_each(|note| errors::note(note));
         let names = self.names(self.output.as_deref().filter(|_| !is_to_stdout), input.path()).map_err(failed)?;
         let paths = if is_to_stdout { Vec::new() } else { paths(&names, split.outputs.keys()).map_err(failed)? };
         let report = || io::to_json(&report(&input, &split, &paths));
-        let report_file = self.report.as_deref().filter(|_| !is_report_to_stdout);
+        let report_file = self.report.as_deref().filter(|_| !is_report_to_stdout).map(|path| names.beside(path));
+        let report_file = report_file.as_deref();
         let named_report = report_file.filter(|path| !is_special(path));
         let mut files = self.write(&input, &names, &split.manifest, (&paths, &contents), (named_report, None))?;
         if named_report.is_some() {
@@ -174,6 +176,9 @@ impl Opts {
         if self.manifest.as_deref().is_some_and(|path| !path.to_string_lossy().contains(STEM)) {
             refuse_arguments("every input has a manifest of its own: its name needs `{stem}`");
         }
+        if let Some(path) = &self.report {
+            refuse_placeholder(path, STEM, "there is one report on all inputs");
+        }
         let options = self.options()?.threads(self.many.threads_each(self.inputs.len()));
         let planned = self.plan(&options)?;
         let report_file = self.report.as_deref().filter(|path| !is_dash(path));
@@ -203,7 +208,7 @@ impl Opts {
     fn one(&self, input: &Input, options: &SplitOptions, planned: &Planned) -> Result<Told<Done>> {
         let failed = |error: Error| error.context(format!("cannot split {}", input.name()));
         let mut split = crate::split(input, options).map_err(failed)?;
-        let contents = self.contents(&split.outputs, &mut split.report)?;
+        let contents = self.emit.kind().of_split(&split.outputs, &mut split.report)?;
         let names = self.names(self.output.as_deref(), input.path()).map_err(failed)?;
         let paths = paths(&names, split.outputs.keys()).map_err(failed)?;
         if input.path().and_then(|path| planned.get(path)) != Some(&paths) {
@@ -235,15 +240,6 @@ impl Opts {
         Ok(planned)
     }
 
-    /// What is written of each output. The report gets its bytes, which may be less than those of the export.
-    fn contents<'o, 'a>(&self, outputs: &'o IndexMap<Platform, Output<'a>>, report: &mut Report) -> Result<Vec<Cow<'o, Pieces<'a>>>> {
-        let contents = outputs.values().map(|output| self.emit.of(output)).collect::<Result<Vec<_>>>()?;
-        for (report, contents) in report.outputs.iter_mut().zip(&contents) {
-            report.bytes = contents.len();
-        }
-        Ok(contents)
-    }
-
     fn options(&self) -> Result<SplitOptions> {
         let options = SplitOptions::default().platforms(self.platforms.iter().cloned()).locations(self.locations());
         Ok(options.callbacks(self.callbacks.options()?).output(self.emit.options()))
@@ -251,11 +247,7 @@ impl Opts {
 
     /// The names of the outputs of an input, with the extension of what is written.
     fn names(&self, output: Option<&Path>, input: Option<&Path>) -> Result<Names> {
-        let names = Names::new(output, input)?;
-        Ok(match self.emit.extension() {
-            Some(extension) => names.extension(extension),
-            None => names,
-        })
+        Ok(Names::new(output, input)?.extension(self.emit.kind().extension()))
     }
 
     /// The manifest, in the form that its name asks for.
@@ -286,9 +278,11 @@ impl Opts {
     ) -> Result<Files> {
         let manifest = self.manifest(manifest)?.zip(self.manifest.as_deref().map(|path| names.beside(path)));
         let mut files = Files::in_threads(threads);
+        let policies = self.callbacks.policies();
+        let called = policies.called();
         let manifest_path = manifest.as_ref().map(|(_, path)| path.as_path());
         for path in paths.iter().map(PathBuf::as_path).chain(manifest_path).chain(report) {
-            files.add(path, self.force, Some(input.source()))?;
+            files.add(path, self.force, called.iter().map(Path::new).chain([input.source()]))?;
         }
         let contents: Vec<_> = contents.iter().take(paths.len()).map(Deref::deref).collect();
         files.write_pieces(&contents, input.origin())?;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use crate::callbacks::{Policies, Policy, Rule};
 use crate::error::{Error, Result};
-use crate::files::{Claims, Names, STEM};
+use crate::files::{Claims, STEM};
 use crate::{StripOptions, Stripped};
 use clap::Args;
 
@@ -13,6 +13,7 @@ use super::callback_options::parse;
 use super::emit::EmitOpts;
 use super::io::{self, Input, is_dash};
 use super::many::{self, ManyOpts, Told};
+use super::place::{place, refuse_platform};
 use super::table::{counted, number};
 use super::{errors, refuse_arguments};
 
@@ -37,7 +38,8 @@ pub struct Opts {
     #[arg(value_name = "IN")]
     inputs: Vec<PathBuf>,
 
-    /// Where to write; `-` is standard output. For several inputs a directory, or a name with `{stem}`, the input's name without its extension
+    /// Where to write; `-` is standard output. A directory, where the output has the input's name, or a name, perhaps with `{stem}`, the input's name without
+    /// its extension
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
 
@@ -67,6 +69,7 @@ struct Done {
 impl Opts {
     /// Reads, strips, writes.
     pub fn run(&self) -> Result<ExitCode> {
+        refuse_platform(&self.output);
         let is_to_stdout = is_dash(&self.output);
         if is_to_stdout {
             self.emit.check_terminal();
@@ -77,7 +80,8 @@ impl Opts {
         let input = Input::read(self.inputs.first().map(PathBuf::as_path))?;
         let stripped = self.strip(&input)?;
         notes(&input, &stripped, "").iter().for_each(|note| errors::note(note));
-        self.emit.write(&stripped.output, &self.output, self.force, &input, || Ok(()))
+        let path = place(&self.output, input.path(), self.emit.kind())?;
+        self.emit.write(&stripped.output, &path, self.force, &input, || Ok(()))
     }
 
     /// Strips several inputs, each on its own. Before that, no two may want to write to one place.
@@ -104,14 +108,10 @@ impl Opts {
     /// Where one of several inputs goes.
     fn path(&self, input: &Path) -> Result<PathBuf> {
         let text = self.output.to_string_lossy();
-        match input.file_name() {
-            Some(name) if self.output.is_dir() || text.ends_with('/') => {
-                let path = self.output.join(name);
-                Ok(self.emit.extension().map_or_else(|| path.clone(), |extension| path.with_extension(extension)))
-            }
-            _ if text.contains(STEM) => Ok(Names::new(None, Some(input))?.beside(&self.output)),
-            _ => refuse_arguments("for several inputs `-o` is a directory that exists or ends with `/`, or a name with `{stem}`"),
+        if !self.output.is_dir() && !text.ends_with('/') && !text.contains(STEM) {
+            refuse_arguments("for several inputs `-o` is a directory that exists or ends with `/`, or a name with `{stem}`");
         }
+        place(&self.output, Some(input), self.emit.kind())
     }
 
     fn strip<'i>(&self, input: &'i Input) -> Result<Stripped<'i>> {

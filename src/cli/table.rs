@@ -1,5 +1,7 @@
 //! Text in columns.
 
+use crate::visible::visible;
+
 /// Longest text that a column shows; the JSON has all of it.
 const MAX_WIDTH: usize = 60;
 
@@ -63,13 +65,6 @@ pub fn counted(count: usize, what: &str) -> String {
     format!("{} {what}{}", number(count as u64), if count == 1 { "" } else { "s" })
 }
 
-/// Text without characters that would steer a terminal or turn the direction of writing.
-pub fn visible(text: &str) -> String {
-    let steers = |character: char| character.is_control() || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let escaped = |character: char| if steers(character) { character.escape_default().to_string() } else { character.to_string() };
-    if text.contains(steers) { text.chars().map(escaped).collect() } else { text.to_owned() }
-}
-
 fn shortened(text: &str) -> String {
     match text.char_indices().nth(MAX_WIDTH) {
         Some(_) => text.chars().take(MAX_WIDTH - 1).chain(['…']).collect(),
@@ -94,6 +89,5 @@ mod tests {
         assert_eq!([number(0u64), number(999u64), number(1_000u64), number(1_234_567u64)], ["0", "999", "1,000", "1,234,567"]);
         assert_eq!((counted(1, "function"), counted(1_000, "function")), ("1 function".into(), "1,000 functions".into()));
         assert_eq!(shortened(&"x".repeat(61)).chars().count(), 60);
-        assert_eq!(visible("\x1b[31m"), "\\u{1b}[31m");
     }
 }

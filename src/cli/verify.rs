@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use crate::error::{Error, Result};
 use crate::verify::{Difference, DifferenceKind};
+use crate::visible::visible;
 use crate::{Verification, VerifyOptions};
 use clap::Args;
 use serde::Serialize;
@@ -12,7 +13,7 @@ use serde::Serialize;
 use super::callback_options::table;
 use super::io::{self, Input, is_dash};
 use super::refuse_arguments;
-use super::table::{counted, number, visible};
+use super::table::{counted, number};
 
 const EXAMPLES: &str = "\
 Examples:

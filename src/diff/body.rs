@@ -765,8 +765,14 @@ impl Comparison<'_, '_, '_> {
                 let function = function.map(|function| half.function_name(function));
                 Some(Side { function, place: place.clone(), ..Side::new(place.unwrap_or_else(|| UNKNOWN_PLACE.to_owned())) })
             };
+            // Through other calls, under other names.
+            let way = if a.place(left) == b.place(right) { " that leads to the same place in another way" } else { "" };
             let (a, b) = (side(a, left, function.map(|pair| pair.0)), side(b, right, function.map(|pair| pair.1)));
-            let what = format!("{count} {} {what}", if count == 1 { "location" } else { "locations" });
+            let what = match (count, way) {
+                (1, way) => format!("1 location {what}{way}"),
+                (count, "") => format!("{count} locations {what}"),
+                (count, way) => format!("{count} locations {what}, the first of them one{way}"),
+            };
             Change { kind: ChangeKind::Location, how: How::Changed, level: *level, what, a, b, details: Vec::new() }
         });
     }

@@ -6,12 +6,17 @@ use std::path::{Path, PathBuf};
 use super::quoted;
 use crate::container::Platform;
 use crate::error::{Error, Result};
+use crate::visible::visible;
 
-const PLATFORM: &str = "{platform}";
+/// Stands for the name of a platform.
+pub const PLATFORM: &str = "{platform}";
 /// Stands for the input's name without its extension.
 pub const STEM: &str = "{stem}";
 /// The extension where the input has none, and what JAX's documentation calls such files.
 const EXTENSION: &str = "jax_exported";
+
+/// What an export is called that has no name of its own.
+pub const EXPORT: &str = "export.jax_exported";
 
 /// How the outputs of one input are named.
 #[derive(Debug)]
@@ -43,9 +48,11 @@ impl Names {
         Ok(Self { place, stem, extension })
     }
 
-    /// Gives names that come from the input another extension. A template keeps its own.
-    pub fn extension(mut self, extension: &str) -> Self {
-        self.extension = extension.into();
+    /// Gives names that come from the input another extension, if there is one. A template keeps its own.
+    pub fn extension(mut self, extension: Option<&str>) -> Self {
+        if let Some(extension) = extension {
+            self.extension = extension.into();
+        }
         self
     }
 
@@ -113,7 +120,7 @@ fn place(output: &Path) -> Result<Place> {
     let is_unknown = |part: &&str| !["platform}", "stem}"].iter().any(|known| part.starts_with(known));
     if let Some(part) = text.split('{').skip(1).find(is_unknown).filter(|_| !output.is_dir()) {
         let name = part.split_inclusive('}').next().unwrap_or_default();
-        return Err(Error::refused(format!("unknown placeholder `{{{name}` in {}", quoted(output)))
+        return Err(Error::refused(format!("unknown placeholder `{{{}` in {}", visible(name), quoted(output)))
             .with_hint("the placeholders are `{platform}` and `{stem}`"));
     }
     if text.contains(PLATFORM) || text.contains(STEM) {

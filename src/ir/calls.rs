@@ -6,7 +6,8 @@ use indexmap::IndexMap;
 use petgraph::graph::{DiGraph, NodeIndex};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Attribute, Op, Program, symbol_name};
+use super::import::is_in_one_region;
+use super::{Attribute, Op, OpSpec, Program, Type, Value, symbol_name};
 use crate::bytecode::{AttributeId, Code, Field, Tables, code, dialect};
 use crate::error::{Error, Result};
 
@@ -102,6 +103,27 @@ pub fn callee_of(program: &Program<'_, '_>, operation: Op<'_>) -> Option<Vec<u8>
 fn named_by_string(program: &Program<'_, '_>, operation: Op<'_>, attribute: &str) -> Option<Vec<u8>> {
     let id = program.session.attribute_id(operation.attribute(attribute)?).ok()?;
     program.session.tables().string(id).map(<[u8]>::to_vec)
+}
+
+/// Makes a call of a function before an operation, at its location.
+pub fn insert_call<'s>(
+    program: &Program<'s, '_>,
+    before: Op<'s>,
+    function: Op<'s>,
+    operands: &[Value<'s>],
+    results: &[Type<'s>],
+) -> Result<Op<'s>> {
+    let (session, factory) = (program.session, program.session.factory());
+    let callee = symbol_name(function).unwrap_or_default();
+    let (name, callee) = match is_in_one_region(before.parent()) {
+        true => (&b"vhlo.call_v1"[..], session.attribute(session.add_vhlo_string(callee))),
+        false => (&b"func.call"[..], factory.flat_symbol(callee)),
+    };
+    let attributes = [(factory.name(b"callee"), callee)];
+    let spec = OpSpec { name, location: before.location(), operands, results, attributes: &attributes, regions: 0 };
+    let made = spec.create().ok_or_else(|| session.bug("MLIR made no call"))?;
+    made.insert_before(before);
+    Ok(made)
 }
 
 /// Lets a call, or a composite, name another function.

@@ -88,8 +88,9 @@ enum OpKind {
     Other(String),
 }
 
-/// Whether one of the operations around a place has exactly one region and is neither a function nor the module.
-fn is_in_one_region(parent: Option<Op<'_>>) -> bool {
+/// Whether one of the operations around a place has exactly one region and is neither a function nor the module. MLIR takes an operation that it does not
+/// know for a possible symbol table if it has one region, and then finds no callee of a `func.call` from inside.
+pub(super) fn is_in_one_region(parent: Option<Op<'_>>) -> bool {
     let around = std::iter::successors(parent, |operation| operation.parent());
     let mut inside = around.take_while(|operation| !operation.is("func.func"));
     inside.any(|operation| operation.region_count() == 1)
@@ -111,7 +112,6 @@ impl<'s, 'a> Importer<'s, '_, 'a> {
         results.extend(operation.results.range().map(|value| session.r#type(tree.value_types[value])));
         let name = match &kind.op {
             OpKind::Function => "func.func",
-            // MLIR takes an operation that it does not know for a possible symbol table if it has one region, and then finds no callee from inside.
             OpKind::Call if !is_in_one_region(parent) => "func.call",
             OpKind::Call => "vhlo.call_v1",
             OpKind::Return if parent.is_some_and(|parent| parent.is("func.func")) => "func.return",

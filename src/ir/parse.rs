@@ -46,7 +46,7 @@ pub fn parse(source: &str, file: &str) -> Result<Bytecode<'static>> {
     session.describe(&empty, file);
     let program = Program { module, session: &session };
     check_operations(&program)?;
-    program.functions()?.into_iter().for_each(|function| expand_markers(&session, function));
+    program.functions()?.into_iter().try_for_each(|function| expand_markers(&session, function))?;
     // The order of uses is what JAX's writer would leave.
     session.note_change();
     let mut bytecode = export(&program, &empty)?;
@@ -76,17 +76,23 @@ fn check(bytecode: &Bytecode<'_>) -> Result<()> {
     bytecode.tables.check_depth()
 }
 
-/// Gives the arguments or results of a function the empty dictionaries that a marker stands for.
-fn expand_markers(session: &Session<'_>, function: Op<'_>) {
+/// Gives the arguments or results of a function the empty dictionaries that a marker stands for. Where some are not empty, it stands for nothing.
+fn expand_markers(session: &Session<'_>, function: Op<'_>) -> Result<()> {
     let factory = session.factory();
     let types = function.attribute("function_type").and_then(|of| of.as_type()?.function_arity());
     let (inputs, results) = types.unwrap_or_default();
     for (marker, name, count) in [(text::EMPTY_ARGUMENTS, "arg_attrs", inputs), (text::EMPTY_RESULTS, "res_attrs", results)] {
         if function.attribute(marker).is_some() {
+            if function.attribute(name).is_some() {
+                let place = session.place(function);
+                let error = Error::format(format!("a function has both `{marker}` and attributes of its own for them, at {place}"));
+                return Err(error.with_hint("the mark stands for empty ones: remove one or the other"));
+            }
             function.remove_attribute(marker);
             function.set_attribute(name, factory.array(&vec![factory.dictionary(&[]); count]));
         }
     }
+    Ok(())
 }
 
 fn use_orders(attribute: Attribute<'_>) -> Result<Vec<UseOrder>> {

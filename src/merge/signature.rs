@@ -12,6 +12,22 @@ pub(super) struct Difference {
     pub place: String,
     pub first: String,
     pub second: String,
+    pub kind: Kind,
+}
+
+/// What differs, where there is something to do about it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    CallingConvention,
+    /// One of the two has none.
+    Sharding,
+    Other,
+}
+
+impl Difference {
+    fn of(self, kind: Kind) -> Self {
+        Self { kind, ..self }
+    }
 }
 
 /// The first difference of what callers of two exports see, at one level.
@@ -23,7 +39,7 @@ pub(super) fn difference(first: &Exported<'_>, second: &Exported<'_>) -> Option<
         .or_else(|| unequal("the number of devices", first.device_count(), second.device_count()))
         .or_else(|| {
             let versions = (first.calling_convention_version, second.calling_convention_version);
-            unequal("the calling convention version", versions.0, versions.1)
+            unequal("the calling convention version", versions.0, versions.1).map(|found| found.of(Kind::CallingConvention))
         })
         .or_else(|| {
             let list =
@@ -33,7 +49,12 @@ pub(super) fn difference(first: &Exported<'_>, second: &Exported<'_>) -> Option<
 }
 
 fn unequal<T: PartialEq + ToString>(place: &str, first: T, second: T) -> Option<Difference> {
-    (first != second).then(|| Difference { place: place.to_owned(), first: first.to_string(), second: second.to_string() })
+    (first != second).then(|| Difference {
+        place: place.to_owned(),
+        first: first.to_string(),
+        second: second.to_string(),
+        kind: Kind::Other,
+    })
 }
 
 fn effects<'e>(names: impl Iterator<Item = Option<&'e str>>) -> String {
@@ -58,11 +79,11 @@ fn in_trees(first: &Exported<'_>, second: &Exported<'_>) -> Option<Difference> {
     while let Some((path, one, other)) = work.pop() {
         let (shown_one, shown_other) = (shown(one), shown(other));
         if shown_one != shown_other {
-            return Some(Difference { place: path, first: shown_one, second: shown_other });
+            return Some(Difference { place: path, first: shown_one, second: shown_other, kind: Kind::Other });
         }
         if one.custom_auxdata != other.custom_auxdata || one.children_names != other.children_names {
             let (first, second) = (shown_one, format!("{shown_other} with other static data"));
-            return Some(Difference { place: path, first, second });
+            return Some(Difference { place: path, first, second, kind: Kind::Other });
         }
         let children = one.steps().into_iter().zip(other.children());
         work.extend(children.rev().map(|((step, child), other)| (format!("{path}{step}"), child, other)));
@@ -101,7 +122,7 @@ fn in_avals(paths: &[String], first: &[&Aval<'_>], second: &[&Aval<'_>]) -> Opti
     };
     let place = first.iter().zip(second).position(|(one, other)| !is_same(one, other))?;
     let path = paths.get(place).cloned().unwrap_or_else(|| format!("array {place}"));
-    Some(Difference { place: path, first: first.get(place)?.to_string(), second: second.get(place)?.to_string() })
+    Some(Difference { place: path, first: first.get(place)?.to_string(), second: second.get(place)?.to_string(), kind: Kind::Other })
 }
 
 /// Compares the shardings of results, and of arguments that both modules take: JAX lists none for others.
@@ -113,7 +134,9 @@ fn in_shardings(first: &Exported<'_>, second: &Exported<'_>) -> Option<Differenc
     let outputs = first.output_shardings().into_iter().zip(second.output_shardings()).zip(first.output_paths());
     for ((one, other), path) in inputs.collect::<Vec<_>>().into_iter().chain(outputs.collect::<Vec<_>>()) {
         if !is_same_sharding(first, &one, second, &other) {
-            return Some(Difference { place: path, first: shown_sharding(first, &one), second: shown_sharding(second, &other) });
+            let lacks_one = [&one, &other].contains(&&ResolvedSharding::Unspecified);
+            let kind = if lacks_one { Kind::Sharding } else { Kind::Other };
+            return Some(Difference { place: path, first: shown_sharding(first, &one), second: shown_sharding(second, &other), kind });
         }
     }
     None

@@ -17,17 +17,34 @@ pub const PASS: Pass = Pass {
 
 const ATTRIBUTE: &str = "jax.uses_shape_polymorphism";
 
+/// Says that the module is polymorphic. Returns false if it does so already.
+pub(super) fn declare_polymorphism(program: &Program<'_, '_>) -> Result<bool> {
+    let is_new = !is_declared(program);
+    if is_new {
+        declare(program, true)?;
+    }
+    Ok(is_new)
+}
+
 fn run(program: &Program<'_, '_>, _options: &Options) -> Result<Changes> {
-    let is_set = program.module.attribute(ATTRIBUTE).is_some_and(|value| value.as_integer().is_some_and(|value| value != 0));
-    if !is_set || is_polymorphic(program)? {
+    if !is_declared(program) || is_polymorphic(program)? {
         return Ok(Changes::default());
     }
+    declare(program, false)?;
+    Ok(Changes { attributes_set: 1, ..Changes::default() })
+}
+
+fn is_declared(program: &Program<'_, '_>) -> bool {
+    program.module.attribute(ATTRIBUTE).is_some_and(|value| value.as_integer().is_some_and(|value| value != 0))
+}
+
+fn declare(program: &Program<'_, '_>, is_polymorphic: bool) -> Result<()> {
     let session = program.session;
     let boolean = session.add_type(Entry::new(dialect::BUILTIN, code::builtin::INTEGER_TYPE, [Field::Unsigned(1 << 2)]));
-    let fields = [Field::Type(session.type_id(boolean)?), Field::Unsigned(0)];
-    let (_, no) = session.add_attribute(Entry::new(dialect::BUILTIN, code::builtin::INTEGER, fields));
-    program.module.set_attribute(ATTRIBUTE, no);
-    Ok(Changes { attributes_set: 1, ..Changes::default() })
+    let fields = [Field::Type(session.type_id(boolean)?), Field::Unsigned(u64::from(is_polymorphic))];
+    let (_, value) = session.add_attribute(Entry::new(dialect::BUILTIN, code::builtin::INTEGER, fields));
+    program.module.set_attribute(ATTRIBUTE, value);
+    Ok(())
 }
 
 /// Whether a value of the program has a dynamic dimension.

@@ -10,9 +10,10 @@ use serde::Serialize;
 
 use crate::bytecode::{AttributeId, Bytecode, Bytes, Entry, Field, Operation, code, dialect};
 use crate::callbacks::{
-    Alias, GUARD_EFFECT, Kind, LOWERED_ATTRIBUTE, ManifestCall, ManifestLevel, ManifestSlot, PLACEHOLDER_TARGET, Policies, Policy, SlotKey,
+    Alias, GUARD_EFFECT, Kind, LOWERED_ATTRIBUTE, ManifestCall, ManifestLevel, ManifestSlot, PLACEHOLDER_TARGET, Policies, Policy, Slot,
+    SlotKey,
 };
-use crate::container::{DisabledCheckKind, Effect, Exported};
+use crate::container::{DisabledCheck, DisabledCheckKind, Effect, Exported};
 use crate::error::{Error, Result};
 use crate::ir::{Program, UNKNOWN_PLACE};
 use crate::passes::placeholders::{Placeholder, fate, is_token, placeholders, slot_key};
@@ -57,6 +58,8 @@ pub(super) struct Plan {
     dropped_effects: Vec<&'static str>,
     /// Whether buffer callbacks with side effects became io callbacks.
     adds_io: bool,
+    /// The safety checks that functions turn off which are called instead of callbacks.
+    added_checks: Vec<DisabledCheck<'static>>,
     slots: Vec<Planned>,
 }
 
@@ -90,6 +93,12 @@ pub(super) fn names(bytecode: &Bytecode<'_>, has_platform: bool) -> Result<Vec<S
         None => call.config.filter(|_| call.target == PLACEHOLDER_TARGET.as_bytes()),
     };
     custom_calls(bytecode).filter_map(config).map(|config| slot_key(&bytecode.tables, config).map(|key| key.name)).collect()
+}
+
+/// The callback of each placeholder in a module, in textual order.
+pub(super) fn placeholder_slots(bytecode: &Bytecode<'_>) -> Result<Vec<Slot>> {
+    let placeholders = custom_calls(bytecode).filter(|call| call.lowered.is_none() && call.target == PLACEHOLDER_TARGET.as_bytes());
+    placeholders.filter_map(|call| call.config).map(|config| Slot::new(slot_key(&bytecode.tables, config)?)).collect()
 }
 
 /// A custom call in bytecode.
@@ -126,14 +135,15 @@ pub(super) fn plan(program: &Program<'_, '_>, options: &Options, ordered: &[Effe
     let mut positions: FxHashMap<SlotKey, usize> = FxHashMap::default();
     // For each effect, how many calls go and how many stay.
     let mut effects: IndexMap<&'static str, (usize, usize)> = IndexMap::new();
-    let (mut strips, mut stubs, mut lowers) = (false, false, false);
+    let (mut strips, mut stubs, mut calls, mut lowers) = (false, false, false, false);
     for placeholder in placeholders(program)? {
         placeholder.check(program)?;
         let fate = fate(options, &placeholder.slot);
-        let goes = matches!(fate.policy, Policy::Strip | Policy::Stub(_));
+        let goes = matches!(fate.policy, Policy::Strip | Policy::Stub(_) | Policy::Call(_));
         match fate.policy {
             Policy::Strip => strips = true,
             Policy::Stub(_) => stubs = true,
+            Policy::Call(_) => calls = true,
             _ => lowers = true,
         }
         let is_host = *fate.policy == Policy::Host && placeholder.slot.kind() == Kind::Buffer;
@@ -149,7 +159,8 @@ pub(super) fn plan(program: &Program<'_, '_>, options: &Options, ordered: &[Effe
         });
         let planned = &mut plan.slots[position];
         planned.entry.calls.push(call(program, &placeholder));
-        planned.replaces_results |= goes && placeholder.results().iter().any(|(_, result)| result.has_uses());
+        planned.replaces_results |=
+            matches!(fate.policy, Policy::Stub(_)) && placeholder.results().iter().any(|(_, result)| result.has_uses());
     }
     let goes = |class: &str| effects.get(class).is_some_and(|(gone, kept)| *gone > 0 && *kept == 0);
     if token_count(program)? == ordered.len() {
@@ -157,15 +168,17 @@ pub(super) fn plan(program: &Program<'_, '_>, options: &Options, ordered: &[Effe
         plan.dropped_tokens = numbers.map(|(number, _)| number).collect();
     }
     plan.dropped_effects = [IO, DEBUG, BUFFER].into_iter().filter(|class| goes(class)).collect();
+    let removes = strips || stubs || calls;
     let rows = [
         ("strip-callbacks", strips),
         ("stub-callbacks", stubs),
-        ("drop-tokens", strips || stubs),
-        ("prune", strips || stubs),
+        ("call-callbacks", calls),
+        ("drop-tokens", removes),
+        ("prune", removes),
         // After what was computed for callbacks alone: a cast has the location of a use.
-        ("tidy-casts", strips || stubs),
+        ("tidy-casts", removes),
         ("lower-callbacks", lowers && options.platform.is_some()),
-        ("drop-polymorphism", strips || stubs),
+        ("drop-polymorphism", removes),
     ];
     plan.passes = rows.into_iter().filter(|(_, is_needed)| *is_needed).filter_map(|(name, _)| passes::find(name)).collect();
     Ok(plan)
@@ -233,6 +246,11 @@ impl Plan {
         self.slots.is_empty()
     }
 
+    /// Notes what the exports of functions say that are called instead of callbacks.
+    pub(super) fn add_checks(&mut self, checks: Vec<DisabledCheck<'static>>) {
+        self.added_checks = checks;
+    }
+
     /// Looks up in the finished module what the callbacks became.
     pub(super) fn look_up(&mut self, bytecode: &Bytecode<'_>) -> Result<()> {
         let tables = &bytecode.tables;
@@ -291,6 +309,12 @@ impl Plan {
         if let Some(unordered) = exported.unordered_effects.as_mut().filter(|_| !self.dropped_effects.is_empty()) {
             unordered.retain(|effect| class_of(effect).is_none_or(|class| !self.dropped_effects.contains(&class)));
         }
+        for check in &self.added_checks {
+            let checks = exported.disabled_checks.get_or_insert_default();
+            if !checks.contains(check) {
+                checks.push(check.clone());
+            }
+        }
         if self.adds_io {
             let unordered = exported.unordered_effects.get_or_insert_default();
             if !unordered.iter().any(|effect| class_of(effect) == Some(IO)) {
@@ -325,8 +349,7 @@ pub(super) fn drop_check(exported: &mut Exported<'_>, bytecode: &Bytecode<'_>) {
 
 /// Refuses policies that need to know the platform.
 pub(super) fn check_for_strip(policies: &Policies) -> Result<()> {
-    let all = policies.rules.iter().map(crate::callbacks::Rule::policy).chain([&policies.otherwise]);
-    let needs_platform = all.into_iter().find(|policy| !matches!(policy, Policy::Strip | Policy::Stub(_) | Policy::Keep));
+    let needs_platform = policies.all().find(|policy| !matches!(policy, Policy::Strip | Policy::Stub(_) | Policy::Keep));
     match needs_platform {
         Some(policy) => Err(Error::refused(format!("policy `{policy}` is not for `strip`, which makes nothing for a platform"))
             .with_hint("`strip` knows the policies `strip`, `stub:…` and `keep`; `split` knows all")),

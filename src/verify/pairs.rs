@@ -326,12 +326,27 @@ impl<'b, 'a> Body<'_, '_, 'b, 'a> {
                 }
             }
         }
-        self.function_type(ours, theirs, dropped);
-        for (name, what, dropped) in [("arg_attrs", "argument", dropped), ("res_attrs", "result", (&[][..], &[][..]))] {
+        let (Some(our_types), Some(their_types)) = (function_types(original, ours), function_types(split, theirs)) else {
+            return self.report(ours, "cannot be proved: the type of the function is none", None, None);
+        };
+        let ([inputs, results], [their_inputs, their_results]) = (&our_types, &their_types);
+        let counts = [(inputs.len(), their_inputs.len()), (results.len(), their_results.len())];
+        self.function_type(ours, our_types, their_types, dropped);
+        let lists = [("arg_attrs", "argument", dropped), ("res_attrs", "result", (&[][..], &[][..]))];
+        for ((name, what, dropped), counts) in lists.into_iter().zip(counts) {
             let list = |module: &Module<'b, 'a>, operation: &Operation| -> Vec<AttributeId> {
                 let array = module.inherent(operation, name).and_then(|id| module.bytecode.tables.array(id));
                 array.into_iter().flatten().collect()
             };
+            if !is_list_of_dictionaries(original, ours, name, counts.0) || !is_list_of_dictionaries(split, theirs, name, counts.1) {
+                self.report(
+                    ours,
+                    format!("cannot be proved: `{name}` of the function is no list with a dictionary for each {what}"),
+                    None,
+                    None,
+                );
+                continue;
+            }
             let left = kept(&list(original, ours), dropped.0);
             let right = kept(&list(split, theirs), dropped.1);
             for place in 0..left.len().max(right.len()) {
@@ -352,24 +367,14 @@ impl<'b, 'a> Body<'_, '_, 'b, 'a> {
         self.locations(ours, "location of the function", ours.location, theirs.location);
     }
 
-    fn function_type(&mut self, ours: &Operation, theirs: &Operation, dropped: (&[usize], &[usize])) {
+    fn function_type(
+        &mut self,
+        ours: &Operation,
+        [inputs, results]: [Vec<TypeId>; 2],
+        [their_inputs, their_results]: [Vec<TypeId>; 2],
+        dropped: (&[usize], &[usize]),
+    ) {
         let (original, split) = (self.original.module, self.split.module);
-        let types = |module: &Module<'b, 'a>, operation: &Operation| {
-            let tables = &module.bytecode.tables;
-            let of = tables.attribute(module.inherent(operation, "function_type")?).types().next()?;
-            let mut lists: Vec<Vec<TypeId>> = Vec::new();
-            for field in &tables.r#type(of).fields {
-                match field {
-                    Field::Count(_) => lists.push(Vec::new()),
-                    Field::Type(id) => lists.last_mut()?.push(*id),
-                    _ => return None,
-                }
-            }
-            <[_; 2]>::try_from(lists).ok()
-        };
-        let (Some([inputs, results]), Some([their_inputs, their_results])) = (types(original, ours), types(split, theirs)) else {
-            return self.report(ours, "cannot be proved: the type of the function is none", None, None);
-        };
         let inputs = (kept(&inputs, dropped.0), kept(&their_inputs, dropped.1));
         for (what, left, right) in [("argument", inputs.0, inputs.1), ("result", results, their_results)] {
             if left.len() != right.len() {
@@ -716,6 +721,30 @@ fn is_constant(side: Side<'_, '_, '_>, item: &Item) -> bool {
     side.module.kind(operation) == Kind::Constant
         && is_number(side, item)
         && values(operation.results).all(|result| of == Some(side.module.type_of(result)))
+}
+
+/// What a function takes and returns.
+fn function_types(module: &Module<'_, '_>, function: &Operation) -> Option<[Vec<TypeId>; 2]> {
+    let tables = &module.bytecode.tables;
+    let of = tables.attribute(module.inherent(function, "function_type")?).types().next()?;
+    let mut lists: Vec<Vec<TypeId>> = Vec::new();
+    for field in &tables.r#type(of).fields {
+        match field {
+            Field::Count(_) => lists.push(Vec::new()),
+            Field::Type(id) => lists.last_mut()?.push(*id),
+            _ => return None,
+        }
+    }
+    lists.try_into().ok()
+}
+
+/// Whether an attribute of a function, if it has it, is a list of dictionaries: none, or as many as it is said to have.
+fn is_list_of_dictionaries(module: &Module<'_, '_>, function: &Operation, name: &str, count: usize) -> bool {
+    let tables = &module.bytecode.tables;
+    module.inherent(function, name).is_none_or(|id| {
+        let items: Option<Vec<_>> = tables.array(id).map(Iterator::collect);
+        items.is_some_and(|items| [0, count].contains(&items.len()) && items.iter().all(|id| tables.dictionary(*id).is_some()))
+    })
 }
 
 /// The items but for those at some positions, which ascend.

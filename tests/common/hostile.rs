@@ -6,13 +6,13 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use jaxprism::bytecode::Bytecode;
-use jaxprism::callbacks::Table;
+use jaxprism::callbacks::{CallbackOptions, Policies, Table};
 use jaxprism::passes::{Options, find};
 use jaxprism::pieces::Pieces;
 use jaxprism::split::rewrite;
 use jaxprism::{
-    CheckOptions, DiffOptions, Error, ErrorKind, Exported, MergeInput, OutputOptions, Platform, SizeOptions, SplitOptions, StripOptions,
-    callbacks_of, check, diff, inspect, merge, size, split, strip,
+    CheckOptions, DiffOptions, Error, ErrorKind, Exported, MergeInput, MergeOptions, Output, OutputOptions, Platform, SizeOptions,
+    SplitOptions, StripOptions, callbacks_of, check, diff, inspect, merge, size, split, strip,
 };
 
 use super::{Random, Sample, mutate_bytes, mutate_module, on_a_large_stack, samples, shipped, with_module};
@@ -70,6 +70,16 @@ pub fn whole(name: &str, bytes: &[u8]) {
         let sample = shipped().into_iter().find(|sample| sample.name.starts_with("control.jax-0.12.0.1"));
         sample.expect("it ships with the project").bytes
     });
+    static CALLER: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        let sample = shipped().into_iter().find(|sample| sample.name.starts_with("callbacks.jax-0.12.0.1"));
+        sample.expect("it ships with the project").bytes
+    });
+    let calls = Policies::default().rules(["fill=call:it".parse().unwrap()]);
+    let calls = CallbackOptions::new(calls, Table::default()).export("it", bytes);
+    match split(&CALLER, &SplitOptions::default().platforms([Platform::CPU]).callbacks(calls)) {
+        Ok(split) => readable(name, split.outputs.values().map(Output::to_vec)),
+        Err(error) => check_error(name, &error),
+    }
     match diff(&OTHER, bytes, &DiffOptions::default()) {
         Ok(diff) => assert_eq!(diff.equal, diff.counts.total() == 0, "{name}"),
         Err(error) => check_error(name, &error),
@@ -94,14 +104,7 @@ pub fn whole(name: &str, bytes: &[u8]) {
     match split(bytes, &SplitOptions::default()) {
         Ok(split) => {
             merged(name, split.outputs.values().map(|output| output.exported.clone()).collect());
-            for output in split.outputs.values() {
-                let written = output.to_vec();
-                let again = Exported::read(&written).unwrap_or_else(|error| panic!("{name}: cannot read what was written: {error:?}"));
-                for level in again.levels() {
-                    let module = level.module.as_borrowed().unwrap();
-                    Bytecode::read(module, 0).unwrap_or_else(|error| panic!("{name}: cannot read a module that was written: {error:?}"));
-                }
-            }
+            readable(name, split.outputs.values().map(Output::to_vec));
         }
         Err(error) => check_error(name, &error),
     }
@@ -112,13 +115,19 @@ fn older(name: &str, bytes: &[u8]) {
     for version in ["0.14.0", "1.8.0"] {
         let output = OutputOptions::default().target_version(Some(version.parse().unwrap()));
         match strip(bytes, &StripOptions::default().output(output)) {
-            Ok(stripped) => {
-                for level in Exported::read(&stripped.output.to_vec()).unwrap().levels() {
-                    let module = level.module.as_borrowed().unwrap();
-                    Bytecode::read(module, 0).unwrap_or_else(|error| panic!("{name}: cannot read a module in {version}: {error:?}"));
-                }
-            }
+            Ok(stripped) => readable(name, [stripped.output.to_vec()]),
             Err(error) => check_error(name, &error),
+        }
+    }
+}
+
+/// Fails where an export that was written, or one of its modules, cannot be read.
+fn readable(name: &str, outputs: impl IntoIterator<Item = Vec<u8>>) {
+    for written in outputs {
+        let again = Exported::read(&written).unwrap_or_else(|error| panic!("{name}: cannot read what was written: {error:?}"));
+        for level in again.levels() {
+            let module = level.module.as_borrowed().unwrap();
+            Bytecode::read(module, 0).unwrap_or_else(|error| panic!("{name}: cannot read a module that was written: {error:?}"));
         }
     }
 }
@@ -135,15 +144,8 @@ fn merged(name: &str, mut parts: Vec<Exported<'_>>) {
         parts.push(other);
     }
     let files: Vec<_> = parts.iter().map(|part| part.write().unwrap().to_vec()).collect();
-    match merge(&files.iter().map(|file| MergeInput::new(file)).collect::<Vec<_>>()) {
-        Ok(merged) => {
-            let written = merged.output.to_vec();
-            let again = Exported::read(&written).unwrap_or_else(|error| panic!("{name}: cannot read what was merged: {error:?}"));
-            for level in again.levels() {
-                let module = level.module.as_borrowed().unwrap();
-                Bytecode::read(module, 0).unwrap_or_else(|error| panic!("{name}: cannot read a module that was merged: {error:?}"));
-            }
-        }
+    match merge(&files.iter().map(|file| MergeInput::new(file)).collect::<Vec<_>>(), &MergeOptions::default()) {
+        Ok(merged) => readable(name, [merged.output.to_vec()]),
         Err(error) => check_error(name, &error),
     }
 }
@@ -186,7 +188,7 @@ pub fn graph(name: &str, bytes: &[u8]) {
 }
 
 /// The exports that go into MLIR by the hundred: small ones, with everything that passes look at.
-pub const SMALL: [&str; 8] = [
+pub const SMALL: [&str; 9] = [
     "control.jax-0.12.0.1",
     "control.jax-0.4.30",
     "nested.jax-0.12.0.1",
@@ -195,6 +197,7 @@ pub const SMALL: [&str; 8] = [
     "sharded.jax-0.12.0.1",
     "callbacks.jax-0.12.0.1",
     "transfers.jax-0.12.0.1",
+    "fill.jax-0.12.0.1",
 ];
 
 /// The files that are damaged.

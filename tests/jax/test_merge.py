@@ -283,6 +283,32 @@ def test_meshes_and_collectives(tool: Tool, tmp_path: Path):
         assert np.allclose(on(merged, number, x), make(platform)(x))
 
 
+def test_sharded_arguments_that_one_platform_does_not_use(tool: Tool, tmp_path: Path):
+    """Their gradients have no shardings there; without gradients or without shardings nothing is in the way."""
+    mesh = Mesh(np.array(jax.devices()[:4]).reshape(4), ("x",))
+    sharding = NamedSharding(mesh, P("x"))
+    make = {"cpu": lambda x, y: x * 2, "cuda": lambda x, y: x * y}
+    spec = jax.ShapeDtypeStruct((8,), f32, sharding=sharding)
+    paths = []
+    for platform, function in make.items():
+        jitted = jax.jit(function, in_shardings=(sharding, sharding))
+        paths.append(tmp_path / platform)
+        paths[-1].write_bytes(serialize(jitted, spec, spec, platforms=(platform,), vjp_order=1))
+    outcome = tool.run("merge", *paths, "-o", tmp_path / "fat")
+    assert outcome.returncode == 1
+    assert b"result[1]: no sharding on cpu, P('x') on ('x': 4)" in outcome.stderr
+    assert b"hint: the gradient of an argument that a platform does not use has no sharding there" in outcome.stderr
+    assert tool.run("merge", *paths, "-o", tmp_path / "short", "--no-vjp").returncode == 0
+    assert not load((tmp_path / "short").read_bytes()).has_vjp()
+    assert tool.run("merge", *paths, "-o", tmp_path / "fat", "--strip-sdy").returncode == 0
+    merged, x, y = load((tmp_path / "fat").read_bytes()), ramp(8), ramp(8) + 1
+    assert merged.nr_devices == 1
+    for number, function in enumerate(make.values()):
+        assert np.array_equal(on(merged, number, x, y), function(x, y))
+        gradients = jax.jit(relabelled(merged.vjp(), number).call)(x, y, x)
+        assert all(np.array_equal(*pair) for pair in zip(gradients, jax.vjp(function, x, y)[1](x), strict=True))
+
+
 def test_a_difference_is_named_by_its_path(tool: Tool, tmp_path: Path):
     for platform, size in [("cpu", 4), ("cuda", 8)]:
         spec = {"b": jax.ShapeDtypeStruct((2,), f32), "w": jax.ShapeDtypeStruct((size,), f32)}

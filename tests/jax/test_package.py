@@ -429,6 +429,9 @@ def test_modules_are_written_for_older_readers():
         jaxprism.retarget(single, platforms=["cpu"], target_version="1.9.0"),
     ]
     assert written[0] == written[1] == written[2]
+    parts = {"cpu": single, "rocm": jaxprism.retarget(single, platforms=["rocm"])}
+    merged = jaxprism.merge(parts, target_version="1.9.0")
+    assert jaxprism.info(merged)["levels"][0]["module"]["producer"] == "StableHLO_v1.9.0"
     assert jaxprism.info(written[0])["levels"][0]["module"]["producer"] == "StableHLO_v1.9.0"
     with pytest.raises(jaxprism.JaxprismError, match=r"`vhlo.composite_v2` with regions came with 1\.14\.0"):
         jaxprism.split(ROOT / "testdata" / "exports" / "demo.jax-0.12.0.1.jax_exported", target_version="1.0.0")
@@ -436,6 +439,38 @@ def test_modules_are_written_for_older_readers():
         jaxprism.strip(single, target_version="1.9")
     with pytest.raises(TypeError, match=r"`target_version` is a version, such as '1\.9\.0', not 1\.9"):
         jaxprism.strip(single, target_version=1.9)
+
+
+def test_modules_are_made_alone(tmp_path: Path):
+    """As the command line writes them: bytecode that JAX's parser reads, or text."""
+    export = ROOT / "testdata" / "exports" / "vjp.jax-0.12.0.1.jax_exported"
+    parts = jaxprism.split(export)
+    modules = {p: jax.export.deserialize(bytearray(part)).mlir_module_serialized for p, part in parts.items()}
+    alone = jaxprism.split(export, emit="mlirbc")
+    assert alone == modules
+    assert [output["bytes"] for output in alone.report["outputs"]] == [len(module) for module in modules.values()]
+    paths = jaxprism.split(export, emit="mlir", out=tmp_path)
+    assert paths["cpu"] == tmp_path / "vjp.jax-0.12.0.1.cpu.mlir"
+    text = paths["cpu"].read_bytes()
+    assert text.startswith(b"module @jit_loss ")
+    assert text == jaxprism.split(export, platforms=["cpu"], emit="mlir")["cpu"]
+    assert len(text) == jaxprism.split(export, emit="mlir").report["outputs"][0]["bytes"]
+    stripped = jax.export.deserialize(bytearray(jaxprism.strip(export)))
+    assert jaxprism.strip(export, emit="mlirbc") == stripped.mlir_module_serialized
+    assert b"_platform_index" in jaxprism.strip(export, emit="mlir")
+
+    merged = jax.export.deserialize(bytearray(jaxprism.merge(parts)))
+    assert jaxprism.merge(parts, emit="mlirbc") == merged.mlir_module_serialized
+    assert jaxprism.merge(parts, emit="mlir", out=tmp_path / "m").read_bytes() == jaxprism.merge(parts, emit="mlir")
+
+    cpu = ROOT / "testdata" / "exports" / "single.jax-0.12.0.1.jax_exported"
+    moved = jaxprism.retarget(cpu, platforms=["tpu"])
+    module = jaxprism.retarget(cpu, platforms=["tpu"], emit="mlirbc")
+    assert module == jax.export.deserialize(bytearray(moved)).mlir_module_serialized
+    assert jaxprism.retarget(cpu, platforms=["tpu"], emit="mlirbc", out=tmp_path / "t").read_bytes() == module
+    with pytest.raises(jaxprism.JaxprismError, match="`text` cannot be written") as error:
+        jaxprism.strip(export, emit="text")  # type: ignore[arg-type]
+    assert error.value.hint == "there are `export`, `mlirbc`, `mlir`"
 
 
 # ---------------------------------------------------------------- merge
@@ -457,6 +492,16 @@ def test_merge_is_the_inverse_of_split(tmp_path: Path):
     assert out.read_bytes() == merged
     with pytest.raises(jaxprism.JaxprismError, match="it is the input"):
         jaxprism.merge(paths, out=paths["cpu"])
+
+
+def test_merge_leaves_out_gradients_and_shardings():
+    exports = ROOT / "testdata" / "exports"
+    parts = jaxprism.split(exports / "vjp.jax-0.12.0.1.jax_exported")
+    assert len(jaxprism.info(jaxprism.merge(parts, no_vjp=True))["levels"]) == 1
+    parts = jaxprism.split(exports / "sharded.jax-0.12.0.1.jax_exported")
+    merged = jax.export.deserialize(bytearray(jaxprism.merge(parts, strip_sdy=True)))
+    assert merged.nr_devices == 1
+    assert "sdy" not in merged.mlir_module()
 
 
 def test_merge_says_what_does_not_fit():

@@ -94,6 +94,19 @@ def rules(callback: Mapping[str, str] | None) -> list[str]:
     return [f"{pattern}={policy}" for pattern, policy in callback.items()]
 
 
+def exports(policies: Iterable[str | None], given: Mapping[str, Source] | None) -> list[tuple[str, bytes | str]]:
+    """The exports that policies `call:NAME` mean: those given by name, else files of that name."""
+    if given is not None and not isinstance(given, Mapping):
+        raise TypeError(f"`exports` is a mapping from names to exports, such as {{'lookup': …}}, not {given!r}")
+    called = sorted({policy.removeprefix("call:") for policy in policies if policy and policy.startswith("call:")})
+    unused = next((name for name in given or {} if name not in called), None)
+    if unused is not None:
+        raise JaxprismError(
+            f"`exports` has {unused!r}, and no policy calls it", kind="refused", hint=f"a policy is `call:{unused}`"
+        )
+    return [(name, source((given or {}).get(name, name))) for name in called]
+
+
 def policy(given: str, what: str) -> str:
     """A policy by its name."""
     if not isinstance(given, str):

@@ -4,10 +4,13 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, Literal, TypeVar, overload
 
 from jaxprism import _arguments, _native
 from jaxprism._arguments import Source, Table
+
+Emit = Literal["export", "mlirbc", "mlir"]
+"""What is made of an export: all of it, or the module of the function alone, as MLIR bytecode or text."""
 
 T = TypeVar("T", bytes, Path)
 
@@ -25,10 +28,10 @@ class Outputs(dict[str, T], Generic[T]):
     manifest: dict[str, Any]
 
 
-def _output(no_vjp: bool, strip_sdy: bool, target_version: str | None) -> "_native.OutputOptions":
+def _output(emit: Emit, no_vjp: bool, strip_sdy: bool, target_version: str | None) -> "_native.OutputOptions":
     """What every function that makes an export is given."""
     version = _arguments.version(target_version, "target_version")
-    return {"no_vjp": no_vjp, "strip_sdy": strip_sdy, "target_version": version}
+    return {"emit": emit, "no_vjp": no_vjp, "strip_sdy": strip_sdy, "target_version": version}
 
 
 @overload
@@ -39,12 +42,14 @@ def split(
     callbacks: str = "lower",
     callback: Mapping[str, str] | None = None,
     on_unsupported: str | None = None,
+    exports: Mapping[str, Source] | None = None,
     table: Table | None = None,
     strip_locations: bool = False,
     redact_paths: bool = False,
     no_vjp: bool = False,
     strip_sdy: bool = False,
     target_version: str | None = None,
+    emit: Emit = "export",
     out: None = None,
 ) -> Outputs[bytes]: ...
 
@@ -57,12 +62,14 @@ def split(
     callbacks: str = "lower",
     callback: Mapping[str, str] | None = None,
     on_unsupported: str | None = None,
+    exports: Mapping[str, Source] | None = None,
     table: Table | None = None,
     strip_locations: bool = False,
     redact_paths: bool = False,
     no_vjp: bool = False,
     strip_sdy: bool = False,
     target_version: str | None = None,
+    emit: Emit = "export",
     out: str | os.PathLike[str],
 ) -> Outputs[Path]: ...
 
@@ -74,12 +81,14 @@ def split(
     callbacks: str = "lower",
     callback: Mapping[str, str] | None = None,
     on_unsupported: str | None = None,
+    exports: Mapping[str, Source] | None = None,
     table: Table | None = None,
     strip_locations: bool = False,
     redact_paths: bool = False,
     no_vjp: bool = False,
     strip_sdy: bool = False,
     target_version: str | None = None,
+    emit: Emit = "export",
     out: str | os.PathLike[str] | None = None,
 ) -> Outputs[bytes] | Outputs[Path]:
     """Splits an export for several platforms into one export per platform, gradients included.
@@ -91,20 +100,24 @@ def split(
       source: the export: bytes, or the path of a file.
       platforms: those to write; all of the export by default.
       callbacks: the policy of all callbacks without a rule: `"lower"`, `"keep"`, `"strip"`, `"stub:zeros"`,
-        `"stub:nan"`, `"stub:operand:K"`, `"stub:alias"`, `"host"`, `"unpartition"`, `"ffi:TARGET"` or `"refuse"`.
+        `"stub:nan"`, `"stub:operand:K"`, `"stub:alias"`, `"host"`, `"unpartition"`, `"ffi:TARGET"`, `"call:EXPORT"`
+        or `"refuse"`.
       callback: rules: the policy of the callbacks that `"[PLATFORM:]NAME"` names. Exact names come before those with
         `*` and `?`, a platform before none, and among alike the later one.
       on_unsupported: the policy of callbacks without a rule that a platform cannot run. By default that of `callbacks`,
         which refuses them if it is `"lower"`.
+      exports: exports by the names that policies `"call:EXPORT"` have for them; other names are those of files. Such
+        an export is for the platform, takes what the callback takes and returns what it returns.
       table: further platforms and targets that callbacks are lowered to.
       strip_locations: make every source location unknown.
       redact_paths: take the directories from the file names in source locations.
       no_vjp: leave out the gradients, as if the export had been made with `vjp_order=0`.
       strip_sdy: take the shardings out, so that the result is for one device.
       target_version: write modules that readers of this version of StableHLO read, such as `"1.9.0"`.
+      emit: `"mlirbc"` or `"mlir"` for the module of the function alone, as MLIR bytecode or text.
       out: a directory, which is made if missing, or a name with `{platform}` and perhaps `{stem}`. All files are
         written or none: `model.cpu.jax_exported` and so on for `model.jax_exported`, `export.cpu.jax_exported` for
-        bytes. Those that exist are replaced, never the input.
+        bytes; a module alone has the extension `.mlirbc` or `.mlir`. Those that exist are replaced, never the input.
 
     Returns:
       A dict with the export of each platform as bytes, in the order of the export; with `out` the path of its file.
@@ -121,8 +134,9 @@ def split(
         "rules": _arguments.rules(callback),
         "on_unsupported": None if on_unsupported is None else _arguments.policy(on_unsupported, "on_unsupported"),
         "table": _arguments.table(table),
+        "exports": _arguments.exports([callbacks, on_unsupported, *(callback or {}).values()], exports),
         "locations": "stripped" if strip_locations else "redacted" if redact_paths else "kept",
-        "output": _output(no_vjp, strip_sdy, target_version),
+        "output": _output(emit, no_vjp, strip_sdy, target_version),
     }
     if out is None:
         outputs, report, manifest = _native.split(_arguments.source(source), options)
@@ -135,14 +149,38 @@ def split(
 
 
 @overload
-def merge(sources: Mapping[str, Source], *, out: None = None) -> bytes: ...
+def merge(
+    sources: Mapping[str, Source],
+    *,
+    no_vjp: bool = False,
+    strip_sdy: bool = False,
+    target_version: str | None = None,
+    emit: Emit = "export",
+    out: None = None,
+) -> bytes: ...
 
 
 @overload
-def merge(sources: Mapping[str, Source], *, out: str | os.PathLike[str]) -> Path: ...
+def merge(
+    sources: Mapping[str, Source],
+    *,
+    no_vjp: bool = False,
+    strip_sdy: bool = False,
+    target_version: str | None = None,
+    emit: Emit = "export",
+    out: str | os.PathLike[str],
+) -> Path: ...
 
 
-def merge(sources: Mapping[str, Source], *, out: str | os.PathLike[str] | None = None) -> bytes | Path:
+def merge(
+    sources: Mapping[str, Source],
+    *,
+    no_vjp: bool = False,
+    strip_sdy: bool = False,
+    target_version: str | None = None,
+    emit: Emit = "export",
+    out: str | os.PathLike[str] | None = None,
+) -> bytes | Path:
     """Merges exports for one platform each into one for all of them, gradients included: the inverse of `split`.
 
     Each platform keeps its code. An argument that is donated on some platforms only is donated on none, and callbacks
@@ -154,6 +192,10 @@ def merge(sources: Mapping[str, Source], *, out: str | os.PathLike[str] | None =
     Args:
       sources: the export for each platform, as bytes or the path of a file, in the order that the platforms are to
         have.
+      no_vjp: leave out the gradients, as if the exports had been made with `vjp_order=0`.
+      strip_sdy: take the shardings out, so that the result is for one device. They need not agree then.
+      target_version: write modules that readers of this version of StableHLO read, such as `"1.9.0"`.
+      emit: `"mlirbc"` or `"mlir"` for the module of the function alone, as MLIR bytecode or text.
       out: the file to write. It is replaced if it exists, unless it is one of the sources.
 
     Returns:
@@ -164,10 +206,11 @@ def merge(sources: Mapping[str, Source], *, out: str | os.PathLike[str] | None =
         message names the first difference), one is malformed, or a file cannot be read or written.
     """
     inputs = _arguments.sources(sources)
+    output = _output(emit, no_vjp, strip_sdy, target_version)
     if out is None:
-        return _native.merge(inputs)[0]
+        return _native.merge(inputs, output)[0]
     path = _arguments.path(out)
-    _native.merge_to_file(inputs, path)
+    _native.merge_to_file(inputs, output, path)
     return Path(path)
 
 
@@ -178,6 +221,7 @@ def strip(
     no_vjp: bool = False,
     strip_sdy: bool = False,
     target_version: str | None = None,
+    emit: Emit = "export",
 ) -> bytes:
     """The export without its callbacks, for all the platforms it is for: tokens and effects go with them.
 
@@ -187,12 +231,13 @@ def strip(
       no_vjp: leave out the gradients, as if the export had been made with `vjp_order=0`.
       strip_sdy: take the shardings out, so that the result is for one device.
       target_version: write modules that readers of this version of StableHLO read, such as `"1.9.0"`.
+      emit: `"mlirbc"` or `"mlir"` for the module of the function alone, as MLIR bytecode or text.
 
     Raises:
       JaxprismError: the results of a callback are used, and no rule says what stands for them; or the input is
         malformed.
     """
-    output = _output(no_vjp, strip_sdy, target_version)
+    output = _output(emit, no_vjp, strip_sdy, target_version)
     return _native.strip(_arguments.source(source), _arguments.rules(callback), output)
 
 
@@ -206,6 +251,7 @@ def retarget(
     no_vjp: bool = False,
     strip_sdy: bool = False,
     target_version: str | None = None,
+    emit: Emit = "export",
     out: None = None,
 ) -> bytes: ...
 
@@ -220,6 +266,7 @@ def retarget(
     no_vjp: bool = False,
     strip_sdy: bool = False,
     target_version: str | None = None,
+    emit: Emit = "export",
     out: str | os.PathLike[str],
 ) -> Path: ...
 
@@ -233,6 +280,7 @@ def retarget(
     no_vjp: bool = False,
     strip_sdy: bool = False,
     target_version: str | None = None,
+    emit: Emit = "export",
     out: str | os.PathLike[str] | None = None,
 ) -> bytes | Path:
     """The export for other platforms, if it does the same on every platform. `docs/retarget.md` says what binds it.
@@ -248,6 +296,7 @@ def retarget(
       no_vjp: leave out the gradients, as if the export had been made with `vjp_order=0`.
       strip_sdy: take the shardings out, so that the result is for one device.
       target_version: write modules that readers of this version of StableHLO read, such as `"1.9.0"`.
+      emit: `"mlirbc"` or `"mlir"` for the module of the function alone, as MLIR bytecode or text.
       out: the file to write. One that exists is replaced, never the input.
 
     Returns:
@@ -261,7 +310,7 @@ def retarget(
         "platforms": _arguments.platforms(platforms),
         "targets_allowed": _arguments.texts(targets_allowed, "targets_allowed"),
         "map_targets": map_targets,
-        "output": _output(no_vjp, strip_sdy, target_version),
+        "output": _output(emit, no_vjp, strip_sdy, target_version),
     }
     if out is not None:
         _native.retarget(_arguments.source(source), options, _arguments.path(out))

@@ -7,16 +7,17 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
 use std::ops::Deref;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
 
 use jaxprism::callbacks::{CallbackOptions, Policies, Policy, Rule, Table};
 use jaxprism::files::{Files, Names, quoted};
+use jaxprism::pieces::Pieces;
 use jaxprism::reader::MAX_EXPORT_BYTES;
 use jaxprism::{
-    CheckOptions, DiffOptions, Error, ErrorKind, Exported, Ignore, Locations, MergeInput, Merged, OptOptions, Output, OutputOptions,
-    Platform, RetargetOptions, SizeOptions, SplitOptions, StripOptions, TargetsAllowed, VerifyOptions,
+    CheckOptions, DiffOptions, Emit, Error, ErrorKind, Exported, Ignore, Locations, MergeInput, MergeOptions, Merged, OptOptions,
+    OutputOptions, Platform, RetargetOptions, SizeOptions, SplitOptions, StripOptions, TargetsAllowed, VerifyOptions,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -56,7 +57,13 @@ fn raise(error: &Error) -> PyErr {
 
 /// A hint for the command line, in arguments of the package's functions.
 fn in_python(hint: &str) -> String {
-    const ARGUMENTS: [(&str, &str); 3] = [("`-p`", "`platforms`"), ("`-o`", "`out`"), ("`--on-unsupported`", "`on_unsupported`")];
+    const ARGUMENTS: [(&str, &str); 5] = [
+        ("`-p`", "`platforms`"),
+        ("`-o`", "`out`"),
+        ("`--on-unsupported`", "`on_unsupported`"),
+        ("`--no-vjp`", "`no_vjp=True`"),
+        ("`--strip-sdy`", "`strip_sdy=True`"),
+    ];
     let (mut text, mut rest) = (String::new(), hint);
     while let Some((before, (rule, after))) =
         rest.split_once("`--callback '").and_then(|(before, after)| Some((before, after.split_once("'`")?)))
@@ -127,11 +134,11 @@ fn parse<T: FromStr<Err = Error>>(texts: &[String]) -> Result<Vec<T>, Error> {
 }
 
 /// A `bytes`, filled in place.
-fn to_bytes(py: Python<'_>, output: &Output<'_>) -> PyResult<Py<PyBytes>> {
-    let length = usize::try_from(output.len()).map_err(|_| PyValueError::new_err("the output is too large"))?;
+fn to_bytes(py: Python<'_>, contents: &Pieces<'_>) -> PyResult<Py<PyBytes>> {
+    let length = usize::try_from(contents.len()).map_err(|_| PyValueError::new_err("the output is too large"))?;
     let bytes = PyBytes::new_with(py, length, |buffer| {
         let mut rest = &mut buffer[..];
-        output.write_to(&mut rest).map_err(PyErr::from)
+        contents.write_to(&mut rest).map_err(PyErr::from)
     });
     bytes.map(Bound::unbind)
 }
@@ -162,6 +169,7 @@ struct Options {
     on_unsupported: Option<String>,
     table: Option<String>,
     locations: String,
+    exports: Vec<(String, Source)>,
     output: OutputDict,
 }
 
@@ -169,20 +177,29 @@ struct Options {
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct OutputDict {
+    emit: String,
     no_vjp: bool,
     strip_sdy: bool,
     target_version: Option<String>,
 }
 
 impl OutputDict {
-    fn read(&self) -> Result<OutputOptions, Error> {
+    fn read(&self) -> Result<(OutputOptions, Emit), Error> {
+        let emit = self.emit.parse::<Emit>()?;
         let version = self.target_version.as_ref().map(|version| version.parse()).transpose()?;
-        Ok(OutputOptions::default().no_vjp(self.no_vjp).strip_sdy(self.strip_sdy).target_version(version))
+        let options = OutputOptions::default().no_vjp(self.no_vjp).strip_sdy(self.strip_sdy).target_version(version);
+        Ok((options.emit(emit), emit))
     }
 }
 
 impl Options {
-    fn read(&self) -> Result<SplitOptions, Error> {
+    /// The files that policies call, which no output may replace.
+    fn files(&self) -> Vec<PathBuf> {
+        self.exports.iter().filter_map(|(_, source)| source.path()).collect()
+    }
+
+    /// What the library is asked for. Reads the files that policies call.
+    fn read(self) -> Result<(SplitOptions, Emit), Error> {
         let mut policies = Policies::default().rules(parse::<Rule>(&self.rules)?).otherwise(self.callbacks.parse()?);
         if let Some(policy) = &self.on_unsupported {
             policies = policies.on_unsupported(policy.parse::<Policy>()?);
@@ -194,8 +211,21 @@ impl Options {
             _ => Locations::Kept,
         };
         let options = SplitOptions::default().platforms(parse::<Platform>(&self.platforms)?);
-        Ok(options.locations(locations).callbacks(CallbackOptions::new(policies, table)).output(self.output.read()?))
+        let mut callbacks = CallbackOptions::new(policies, table);
+        for (name, source) in self.exports {
+            callbacks = callbacks.export(name, &source.read()?[..]);
+        }
+        let (output, emit) = self.output.read()?;
+        Ok((options.locations(locations).callbacks(callbacks).output(output), emit))
     }
+}
+
+/// Writes a file, which is replaced if it exists and is no input.
+fn write<'p>(contents: &Pieces<'_>, path: &Path, inputs: impl IntoIterator<Item = &'p Path>) -> Result<(), Error> {
+    let mut files = Files::default();
+    files.add(path, true, inputs)?;
+    files.write_pieces(&[contents], None)?;
+    files.commit()
 }
 
 /// Outputs by platform, with the report and the manifest as JSON.
@@ -205,64 +235,69 @@ type Outputs<T> = (Vec<(String, T)>, String, String);
 #[pyfunction]
 fn split(py: Python<'_>, source: Source, options: Options) -> PyResult<Outputs<Py<PyBytes>>> {
     let raise = |error| raise(&error);
-    let options = options.read().map_err(raise)?;
+    let (options, emit) = py.detach(|| options.read()).map_err(raise)?;
     let bytes = py.detach(|| source.read()).map_err(raise)?;
-    let split = py.detach(|| jaxprism::split(&bytes, &options)).map_err(raise)?;
-    let outputs = split.outputs.iter().map(|(platform, output)| Ok((platform.to_string(), to_bytes(py, output)?)));
+    let mut split = py.detach(|| jaxprism::split(&bytes, &options)).map_err(raise)?;
+    let contents = py.detach(|| emit.of_split(&split.outputs, &mut split.report)).map_err(raise)?;
+    let outputs = split.outputs.keys().zip(&contents).map(|(platform, contents)| Ok((platform.to_string(), to_bytes(py, contents)?)));
     Ok((outputs.collect::<PyResult<_>>()?, to_json(&split.report).map_err(raise)?, split.manifest.to_json().map_err(raise)?))
 }
 
 /// Splits an export into files, all or none: `out` is a directory, or their name with `{platform}` in it. Files that exist are replaced.
 #[pyfunction]
 fn split_to_files(py: Python<'_>, source: Source, options: Options, out: PathBuf) -> PyResult<Outputs<PathBuf>> {
-    let options = options.read().map_err(|error| raise(&error))?;
+    let inputs: Vec<_> = source.path().into_iter().chain(options.files()).collect();
     let input = source.path();
+    let (options, emit) = py.detach(|| options.read()).map_err(|error| raise(&error))?;
     detached(py, source, |bytes| {
-        let split = jaxprism::split(bytes, &options)?;
-        let names = Names::new(Some(&out), input.as_deref())?;
+        let mut split = jaxprism::split(bytes, &options)?;
+        let contents = emit.of_split(&split.outputs, &mut split.report)?;
+        let names = Names::new(Some(&out), input.as_deref())?.extension(emit.extension());
         let mut files = Files::default();
         let mut written = Vec::new();
         for platform in split.outputs.keys() {
             let path = names.path(platform)?;
-            files.add(&path, true, input.as_deref())?;
+            files.add(&path, true, inputs.iter().map(PathBuf::as_path))?;
             written.push((platform.to_string(), path));
         }
-        let outputs: Vec<_> = split.outputs.values().collect();
-        files.write_outputs(&outputs, None)?;
+        let contents: Vec<_> = contents.iter().map(Deref::deref).collect();
+        files.write_pieces(&contents, None)?;
         files.commit()?;
         Ok((written, to_json(&split.report)?, split.manifest.to_json()?))
     })
 }
 
-/// Merges exports for one platform each, which are those named, and does something with the result.
-fn merged<T>(inputs: Vec<(String, Source)>, work: impl FnOnce(&Merged<'_>) -> Result<T, Error>) -> Result<(T, String), Error> {
+/// Merges exports for one platform each, which are those named, and does something with what is to be written.
+fn merged<T>(
+    inputs: Vec<(String, Source)>,
+    output: &OutputDict,
+    work: impl FnOnce(&Pieces<'_>) -> Result<T, Error>,
+) -> Result<(T, String), Error> {
+    let (output, emit) = output.read()?;
     let mut read = Vec::new();
     for (platform, source) in inputs {
         read.push((platform.parse::<Platform>()?, source.read()?));
     }
     let inputs: Vec<_> = read.iter().map(|(platform, bytes)| MergeInput::new(bytes).platform(platform.clone())).collect();
-    let merged = jaxprism::merge(&inputs)?;
-    Ok((work(&merged)?, to_json(&merged.report)?))
+    let Merged { output, mut report } = jaxprism::merge(&inputs, &MergeOptions::default().output(output))?;
+    let contents = emit.of(&output)?;
+    report.bytes = contents.len();
+    Ok((work(&contents)?, to_json(&report)?))
 }
 
 /// Merges exports; the result is bytes, with the report as JSON.
 #[pyfunction]
-fn merge(py: Python<'_>, inputs: Vec<(String, Source)>) -> PyResult<(Py<PyBytes>, String)> {
-    let (bytes, report) = py.detach(|| merged(inputs, |merged| Ok(merged.output.to_vec()))).map_err(|error| raise(&error))?;
+fn merge(py: Python<'_>, inputs: Vec<(String, Source)>, output: OutputDict) -> PyResult<(Py<PyBytes>, String)> {
+    let (bytes, report) = py.detach(|| merged(inputs, &output, |contents| Ok(contents.to_vec()))).map_err(|error| raise(&error))?;
     Ok((PyBytes::new(py, &bytes).unbind(), report))
 }
 
 /// Merges exports into a file, which is replaced if it exists and is no input. Returns the report as JSON.
 #[pyfunction]
-fn merge_to_file(py: Python<'_>, inputs: Vec<(String, Source)>, out: PathBuf) -> PyResult<String> {
+fn merge_to_file(py: Python<'_>, inputs: Vec<(String, Source)>, output: OutputDict, out: PathBuf) -> PyResult<String> {
     let paths: Vec<_> = inputs.iter().filter_map(|(_, source)| source.path()).collect();
-    let write = |merged: &Merged<'_>| {
-        let mut files = Files::default();
-        files.add(&out, true, paths.iter().map(AsRef::as_ref))?;
-        files.write_outputs(&[&merged.output], None)?;
-        files.commit()
-    };
-    py.detach(|| merged(inputs, write)).map(|((), report)| report).map_err(|error| raise(&error))
+    let write = |contents: &Pieces<'_>| write(contents, &out, paths.iter().map(AsRef::as_ref));
+    py.detach(|| merged(inputs, &output, write)).map(|((), report)| report).map_err(|error| raise(&error))
 }
 
 /// Takes the callbacks out of an export.
@@ -270,10 +305,11 @@ fn merge_to_file(py: Python<'_>, inputs: Vec<(String, Source)>, out: PathBuf) ->
 fn strip(py: Python<'_>, source: Source, rules: Vec<String>, output: OutputDict) -> PyResult<Py<PyBytes>> {
     let raise = |error| raise(&error);
     let policies = Policies::default().otherwise(Policy::Strip).rules(parse::<Rule>(&rules).map_err(raise)?);
-    let options = StripOptions::default().policies(policies).output(output.read().map_err(raise)?);
+    let (output, emit) = output.read().map_err(raise)?;
+    let options = StripOptions::default().policies(policies).output(output);
     let bytes = py.detach(|| source.read()).map_err(raise)?;
     let stripped = py.detach(|| jaxprism::strip(&bytes, &options)).map_err(raise)?;
-    to_bytes(py, &stripped.output)
+    to_bytes(py, &*py.detach(|| emit.of(&stripped.output)).map_err(raise)?)
 }
 
 /// What retargeting is asked for, as a dict.
@@ -287,9 +323,10 @@ struct RetargetDict {
 }
 
 impl RetargetDict {
-    fn read(&self) -> Result<RetargetOptions, Error> {
+    fn read(&self) -> Result<(RetargetOptions, Emit), Error> {
         let options = RetargetOptions::default().platforms(parse::<Platform>(&self.platforms)?).map_targets(self.map_targets);
-        Ok(options.targets_allowed(self.targets_allowed.join("\n").parse::<TargetsAllowed>()?).output(self.output.read()?))
+        let (output, emit) = self.output.read()?;
+        Ok((options.targets_allowed(self.targets_allowed.join("\n").parse::<TargetsAllowed>()?).output(output), emit))
     }
 }
 
@@ -298,17 +335,12 @@ impl RetargetDict {
 fn retarget(py: Python<'_>, source: Source, options: RetargetDict, out: Option<PathBuf>) -> PyResult<Option<Py<PyBytes>>> {
     let raise = |error| raise(&error);
     let input = source.path();
-    let options = options.read().map_err(raise)?;
+    let (options, emit) = options.read().map_err(raise)?;
     let bytes = py.detach(|| source.read()).map_err(raise)?;
     let made = py.detach(|| jaxprism::retarget(&bytes, &options)?.into_output()).map_err(raise)?;
-    let Some(path) = out else { return to_bytes(py, &made).map(Some) };
-    py.detach(|| {
-        let mut files = Files::default();
-        files.add(&path, true, input.as_deref())?;
-        files.write_outputs(&[&made], None)?;
-        files.commit()
-    })
-    .map_err(raise)?;
+    let contents = py.detach(|| emit.of(&made)).map_err(raise)?;
+    let Some(path) = out else { return to_bytes(py, &contents).map(Some) };
+    py.detach(|| write(&contents, &path, input.as_deref())).map_err(raise)?;
     Ok(None)
 }
 
@@ -317,7 +349,7 @@ fn retarget(py: Python<'_>, source: Source, options: RetargetDict, out: Option<P
 fn unlower(py: Python<'_>, source: Source) -> PyResult<Py<PyBytes>> {
     let bytes = py.detach(|| source.read()).map_err(|error| raise(&error))?;
     let output = py.detach(|| jaxprism::unlower(&bytes)).map_err(|error| raise(&error))?;
-    to_bytes(py, &output)
+    to_bytes(py, output.pieces())
 }
 
 /// Reads an export as far as any rewriting does. What is well-formed and only not known here is for JAX to judge.

@@ -172,6 +172,7 @@ fn callbacks(output: &OutputReport) -> String {
         (sum(|changes| changes.callbacks_retargeted), "retargeted"),
         (sum(|changes| changes.callbacks_stripped), "stripped"),
         (sum(|changes| changes.callbacks_stubbed), "stubbed"),
+        (sum(|changes| changes.callbacks_called), "called"),
     ];
     let kept = calls.saturating_sub(changed.iter().map(|(count, _)| count).sum());
     let counts = changed.into_iter().chain([(kept, "kept")]).filter(|(count, _)| *count > 0);
