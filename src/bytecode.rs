@@ -3,6 +3,7 @@
 //! [`Bytecode::read`] borrows everything large from the input. [`Bytecode::write`] is canonical: it numbers everything anew, as MLIR's own writer
 //! does for the same module, so unchanged input comes out byte for byte. The format is described in `docs/format.md`.
 
+mod arity;
 mod builtin;
 mod check;
 mod layout;

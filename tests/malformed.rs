@@ -267,6 +267,9 @@ const PROGRAMS: &[(&str, Fate, Program)] = &[
             vec![Op { properties: vec![Some(name)], ..b.op("tanh_v2", &[0], &[(1, index)]) }]
         })
     }),
+    ("arithmetic without operands", Refused, |b| main_with(b, |b, index| vec![b.op("add_v1", &[], &[(1, index)])])),
+    ("arithmetic without a result", Refused, |b| main_with(b, |b, _| vec![b.op("add_v1", &[0, 0], &[])])),
+    ("a slice without what is sliced", Refused, |b| main_with(b, |b, index| vec![b.op("dynamic_slice_v1", &[], &[(1, index)])])),
     ("arithmetic at the edges", Split, |b| {
         main_with(b, |b, index| {
             let mut operations = vec![b.constant(i32::MIN, 1), b.constant(0, 2), b.constant(-1, 3)];
@@ -432,7 +435,7 @@ fn chain(b: &mut Builder<'static>, count: u32, returns: bool) -> Vec<Op> {
 }
 
 /// An export of a program by hand.
-fn export_of(program: Program) -> Vec<u8> {
+fn export_of(program: impl Fn(&mut Builder<'static>) -> Vec<Op>) -> Vec<u8> {
     let shipped = shipped();
     let like: &'static [u8] = shipped.into_iter().find(|sample| sample.name.starts_with(SMALL[0])).unwrap().bytes.leak();
     let exported = Exported::read(like).unwrap();
@@ -458,6 +461,23 @@ fn programs_with_one_thing_wrong_are_refused() {
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+#[test]
+fn operands_that_are_not_there_are_told_with_the_place() {
+    let said = |operands: &'static [u32]| {
+        let bytes = export_of(|b| main_with(b, |b, index| vec![b.op("add_v1", operands, &[(1, index)])]));
+        split(&bytes, &SplitOptions::default()).err().map(|error| {
+            let cause = error.causes().last().unwrap();
+            let at = error.offset().unwrap() as usize;
+            assert!(at > 0 && at < bytes.len());
+            cause.to_string().replace(&format!(" (at offset {at:#x})"), "")
+        })
+    };
+    assert_eq!(said(&[]).unwrap(), "a `vhlo.add_v1` has no operands, not 2 operands");
+    assert_eq!(said(&[0]).unwrap(), "a `vhlo.add_v1` has 1 operand, not 2 operands");
+    assert_eq!(said(&[0, 0, 0]).unwrap(), "a `vhlo.add_v1` has 3 operands, not 2 operands");
+    assert_eq!(said(&[0, 0]), None);
 }
 
 #[test]

@@ -20,8 +20,8 @@ const PROPERTIES: u8 = 8;
 
 /// Operation names of the files here, by their number.
 const MODULE: u64 = 0;
-const CASE: u64 = 1;
-const ADD: u64 = 2;
+const WHILE: u64 = 1;
+const BARRIER: u64 = 2;
 const CONSTANT: u64 = 3;
 
 /// Bits of an operation's mask.
@@ -90,7 +90,7 @@ impl File {
 
     fn of_version(version: u64) -> Self {
         let mut file = Self { version, sections: BTreeMap::new(), rest: Vec::new() };
-        file.strings(&["builtin", "module", "vhlo", "case_v1", "add_v1", "constant_v1", "sdy", "text"]);
+        file.strings(&["builtin", "module", "vhlo", "while_v1", "optimization_barrier_v1", "constant_v1", "sdy", "text"]);
         let name = |number, flag, since| if version < since { n(number) } else { f(number, flag) };
         let mut dialects = [n(3), name(0, false, 1), name(2, false, 1), name(6, false, 1)].concat();
         if version >= 4 {
@@ -195,7 +195,7 @@ fn refuses(bytes: &[u8], message: &str) {
 fn the_files_that_nothing_is_wrong_with_are_read() {
     for version in 0..=6 {
         File::of_version(version).is_read();
-        File::of_version(version).module(0, &[op(CASE, 0, &[])]).is_read();
+        File::of_version(version).module(0, &[op(WHILE, 0, &[])]).is_read();
     }
 }
 
@@ -436,28 +436,28 @@ fn the_top_of_the_code() {
     code(f(1, true)).is_refused("the top block has arguments", IR, 0);
     code(f(2, false)).is_refused("2 operations at the top, not one module", IR, 0);
     code([f(1, false), n(4)].concat()).is_refused("operation name 4, but there are 4", IR, 1);
-    code([f(1, false), op(ADD, 0, &[]), n(0)].concat()).is_refused("1 bytes too many in the IR section", IR, 4);
-    code([f(1, false), op(ADD, RESULTS, &[n(1), n(0)])].concat()).is_refused("1 values are defined, but the region has 0 left", IR, 5);
+    code([f(1, false), op(BARRIER, 0, &[]), n(0)].concat()).is_refused("1 bytes too many in the IR section", IR, 4);
+    code([f(1, false), op(BARRIER, RESULTS, &[n(1), n(0)])].concat()).is_refused("1 values are defined, but the region has 0 left", IR, 5);
 }
 
 #[test]
 fn operations() {
     let one = |operation: Vec<u8>| File::new().attributes(&[], &[builtin(&[1])]).module(0, &[operation]);
-    one(op(ADD, 0x80, &[])).is_refused("unknown bit in an operation's mask 0x80", IR, FIRST);
-    let old = |version: u64, mask: u8| File::of_version(version).module(0, &[op(ADD, mask, &[n(0)])]);
+    one(op(BARRIER, 0x80, &[])).is_refused("unknown bit in an operation's mask 0x80", IR, FIRST);
+    let old = |version: u64, mask: u8| File::of_version(version).module(0, &[op(BARRIER, mask, &[n(0)])]);
     old(2, USE_ORDERS).is_refused("unknown bit in an operation's mask 0x20", IR, FIRST - 1);
     old(4, HAS_PROPERTIES).is_refused("unknown bit in an operation's mask 0x40", IR, FIRST - 1);
-    one([n(ADD), vec![0], n(1)].concat()).is_refused("attribute 1, but there are 1", IR, FIRST + 2);
-    one(op(ADD, ATTRIBUTES, &[n(0)])).is_refused("the attributes of an operation are no dictionary", IR, FIRST);
-    one(op(ADD, HAS_PROPERTIES, &[n(2)])).is_refused("properties 2, but there are 2", IR, FIRST + 3);
-    one(op(ADD, RESULTS, &[n(1), n(0)])).is_refused("1 values are defined, but the region has 0 left", IR, FIRST + 4);
-    one(op(ADD, OPERANDS, &[n(1), n(0)])).is_refused("value 0, but there are 0", IR, FIRST + 4);
-    one(op(ADD, OPERANDS, &[n(9)])).is_refused("9 operands, but 0 bytes are left", IR, FIRST + 3);
-    one(op(ADD, SUCCESSORS, &[n(1), n(1)])).is_refused("block 1, but there are 1", IR, FIRST + 4);
-    one(op(CASE, REGIONS, &[f(9, false)])).is_refused("9 regions, but 0 bytes are left", IR, FIRST + 3);
-    one(op(CASE, REGIONS, &[f(1, true), vec![STRINGS, 1]])).is_refused("the section of a region is no IR section", IR, FIRST);
-    one(op(CASE, REGIONS, &[f(1, true), vec![IR], n(2), ns(&[0, 0])])).is_refused("1 bytes too many in a region's section", IR, FIRST + 7);
-    one(op(CASE, REGIONS, &[f(1, false), ns(&[0])])).is_read();
+    one([n(BARRIER), vec![0], n(1)].concat()).is_refused("attribute 1, but there are 1", IR, FIRST + 2);
+    one(op(BARRIER, ATTRIBUTES, &[n(0)])).is_refused("the attributes of an operation are no dictionary", IR, FIRST);
+    one(op(BARRIER, HAS_PROPERTIES, &[n(2)])).is_refused("properties 2, but there are 2", IR, FIRST + 3);
+    one(op(BARRIER, RESULTS, &[n(1), n(0)])).is_refused("1 values are defined, but the region has 0 left", IR, FIRST + 4);
+    one(op(BARRIER, OPERANDS, &[n(1), n(0)])).is_refused("value 0, but there are 0", IR, FIRST + 4);
+    one(op(BARRIER, OPERANDS, &[n(9)])).is_refused("9 operands, but 0 bytes are left", IR, FIRST + 3);
+    one(op(BARRIER, SUCCESSORS, &[n(1), n(1)])).is_refused("block 1, but there are 1", IR, FIRST + 4);
+    one(op(WHILE, REGIONS, &[f(9, false)])).is_refused("9 regions, but 0 bytes are left", IR, FIRST + 3);
+    one(op(WHILE, REGIONS, &[f(1, true), vec![STRINGS, 1]])).is_refused("the section of a region is no IR section", IR, FIRST);
+    one(op(WHILE, REGIONS, &[f(1, true), vec![IR], n(2), ns(&[0, 0])])).is_refused("1 bytes too many in a region's section", IR, FIRST + 7);
+    one(op(WHILE, REGIONS, &[f(1, false), ns(&[0])])).is_read();
     let message = "the properties of a `vhlo.constant_v1` are missing";
     one(op(CONSTANT, 0, &[])).is_refused(message, IR, FIRST);
     // Property blob 1 names attribute 0, a location.
@@ -482,19 +482,19 @@ fn regions_and_blocks() {
     body(&[ns(&[1, 1]), f(0, true), n(1), f(0, false), vec![0]]).is_read();
 
     // Regions inside one another, each of which claims most of what is left for itself.
-    let claim = |parts: &[Vec<u8>]| body(&[ns(&[1, 0]), f(1, false), op(CASE, REGIONS, &[f(1, false)]), parts.concat()]);
+    let claim = |parts: &[Vec<u8>]| body(&[ns(&[1, 0]), f(1, false), op(WHILE, REGIONS, &[f(1, false)]), parts.concat()]);
     let filler = vec![1; 40];
     let length = |file: &File| file.sections[&IR].len();
-    let nested = op(CASE, REGIONS, &[f(31, false), n(1), n(0), f(1, false), op(CASE, REGIONS, &[f(31, false)]), filler.clone()]);
+    let nested = op(WHILE, REGIONS, &[f(31, false), n(1), n(0), f(1, false), op(WHILE, REGIONS, &[f(31, false)]), filler.clone()]);
     let file = body(&[ns(&[1, 0]), f(1, false), nested]);
     file.is_refused(&format!("63 regions in an IR section of {} bytes", length(&file)), IR, FIRST + 10);
-    let file = claim(&[n(35), n(0), f(1, false), op(CASE, REGIONS, &[f(1, false), n(35), n(0)]), filler.clone()]);
+    let file = claim(&[n(35), n(0), f(1, false), op(WHILE, REGIONS, &[f(1, false), n(35), n(0)]), filler.clone()]);
     file.is_refused(&format!("71 blocks in an IR section of {} bytes", length(&file)), IR, FIRST + 11);
-    let file = claim(&[ns(&[1, 35]), f(1, false), op(CASE, REGIONS, &[f(1, false), ns(&[1, 35])]), filler]);
+    let file = claim(&[ns(&[1, 35]), f(1, false), op(WHILE, REGIONS, &[f(1, false), ns(&[1, 35])]), filler]);
     file.is_refused(&format!("70 values in an IR section of {} bytes", length(&file)), IR, FIRST + 12);
 
     let deep = |depth: usize| {
-        let inner = |inside: Vec<u8>| [ns(&[1, 0]), f(1, false), op(CASE, REGIONS, &[f(1, false), inside])].concat();
+        let inner = |inside: Vec<u8>| [ns(&[1, 0]), f(1, false), op(WHILE, REGIONS, &[f(1, false), inside])].concat();
         body(&[(1..depth).fold(n(0), |inside, _| inner(inside))])
     };
     deep(MAX_REGION_DEPTH).is_read();
@@ -507,7 +507,7 @@ fn regions_and_blocks() {
 fn use_list_orders() {
     // A block with one argument and an operation that uses it three times.
     let body = |flag: u8, orders: &[Vec<u8>]| {
-        let uses = op(ADD, OPERANDS, &[ns(&[3, 0, 0, 0])]);
+        let uses = op(BARRIER, OPERANDS, &[ns(&[3, 0, 0, 0])]);
         let argument = [f(1, true), n(1), f(0, false), vec![flag]].concat();
         File::new().attributes(&[], &[builtin(&[1])]).with_body([ns(&[1, 1]), argument, orders.concat(), uses].concat())
     };
@@ -524,7 +524,7 @@ fn use_list_orders() {
     body(1, &[f(60, false)]).is_refused("60 uses, but 7 bytes are left", IR, ORDER);
 
     let two = |orders: &[Vec<u8>]| {
-        let uses = op(ADD, OPERANDS, &[ns(&[2, 0, 0])]);
+        let uses = op(BARRIER, OPERANDS, &[ns(&[2, 0, 0])]);
         let arguments = [f(1, true), n(2), f(0, false), f(0, false), vec![1]].concat();
         File::new().attributes(&[], &[builtin(&[1])]).with_body([ns(&[1, 2]), arguments, orders.concat(), uses].concat())
     };
@@ -540,7 +540,7 @@ fn dictionaries_that_many_operations_share() {
     // Attribute 1 is a key, attribute 2 a dictionary in which it stands many times.
     let dictionary = |items: u64| (0, true, [ns(&[1, items]), vec![3; 2 * items as usize]].concat());
     let file = |items: u64| {
-        let operations = vec![op(ADD, ATTRIBUTES, &[n(2)]); 10];
+        let operations = vec![op(BARRIER, ATTRIBUTES, &[n(2)]); 10];
         File::new().attributes(&[builtin(&[2, 7]), dictionary(items)], &[]).module(0, &operations)
     };
     file(40).is_read();

@@ -442,7 +442,7 @@ mod markers {
     fn use_orders_are_those_of_values() {
         let text = r##"module attributes {jaxprism.use_orders = [[0, 1, 2, 0]]} {
   func.func @main(%arg0: !vhlo.tensor_v1<!vhlo.f32_v1>) {
-    "vhlo.add_v1"(%arg0, %arg0) : (!vhlo.tensor_v1<!vhlo.f32_v1>, !vhlo.tensor_v1<!vhlo.f32_v1>) -> ()
+    "vhlo.optimization_barrier_v1"(%arg0, %arg0) : (!vhlo.tensor_v1<!vhlo.f32_v1>, !vhlo.tensor_v1<!vhlo.f32_v1>) -> ()
     "vhlo.return_v1"(%arg0) : (!vhlo.tensor_v1<!vhlo.f32_v1>) -> ()
   }
 }"##;
@@ -533,8 +533,8 @@ module @m {
         for text in [
             "module {\n}\n",
             "module {\n  \"builtin.module\"() ({\n  ^bb0:\n  }) : () -> ()\n}\n",
-            "module {\n  \"vhlo.while_v1\"() ({\n    \"vhlo.return_v1\"() : () -> ()\n  }, {\n  ^bb0(%arg0: i32, %arg1: () -> ()):\n    \"vhlo.return_v1\"() : () -> ()\n  ^bb1(%arg2: i32):\n    \"vhlo.return_v1\"() : () -> ()\n  ^bb2:\n    \"vhlo.abs_v1\"(%arg1, %arg2) : (() -> (), i32) -> ()\n  }, {\n  }) : () -> ()\n}\n",
-            "module {\n  \"vhlo.case_v1\"() ({\n    func.func @f(%arg0: i32) {\n      %0 = \"vhlo.abs_v1\"(%arg0) : (i32) -> i32\n      func.return\n    }\n    %0 = \"vhlo.abs_v1\"() : () -> i32\n  }) : () -> ()\n}\n",
+            "module {\n  \"vhlo.while_v1\"() ({\n    \"vhlo.return_v1\"() : () -> ()\n  }, {\n  ^bb0(%arg0: i32, %arg1: () -> ()):\n    \"vhlo.return_v1\"() : () -> ()\n  ^bb1(%arg2: i32):\n    \"vhlo.return_v1\"() : () -> ()\n  ^bb2:\n    \"vhlo.optimization_barrier_v1\"(%arg1, %arg2) : (() -> (), i32) -> ()\n  }, {\n  }) : () -> ()\n}\n",
+            "module {\n  \"vhlo.while_v1\"() ({\n    func.func @f(%arg0: i32) {\n      %0 = \"vhlo.optimization_barrier_v1\"(%arg0) : (i32) -> i32\n      func.return\n    }\n    %0 = \"vhlo.optimization_barrier_v1\"() : () -> i32\n  }) : () -> ()\n}\n",
         ] {
             assert_eq!(becomes(text), text);
         }
@@ -544,15 +544,15 @@ module @m {
     fn values_from_behind_are_seen_as_in_mlir() {
         // MLIR takes a region of an operation that it does not know for a graph.
         let text = r##"module {
-  "vhlo.case_v1"() ({
-    "vhlo.case_v1"() ({
-      "vhlo.abs_v1"(%early2#1, %early1, %early4) : (i32, i32, i64) -> ()
+  "vhlo.while_v1"() ({
+    "vhlo.while_v1"() ({
+      "vhlo.optimization_barrier_v1"(%early2#1, %early1, %early4) : (i32, i32, i64) -> ()
     }) : () -> ()
-    %0 = "vhlo.abs_v1"() : () -> i32
-    %early1 = "vhlo.abs_v1"(%0) : (i32) -> i32
-    %early2:2 = "vhlo.abs_v1"(%early4) : (i64) -> (i32, i32)
-    %early4 = "vhlo.abs_v1"() : () -> i64
-    %1 = "vhlo.abs_v1"(%early4) : (i64) -> i32
+    %0 = "vhlo.optimization_barrier_v1"() : () -> i32
+    %early1 = "vhlo.optimization_barrier_v1"(%0) : (i32) -> i32
+    %early2:2 = "vhlo.optimization_barrier_v1"(%early4) : (i64) -> (i32, i32)
+    %early4 = "vhlo.optimization_barrier_v1"() : () -> i64
+    %1 = "vhlo.optimization_barrier_v1"(%early4) : (i64) -> i32
   }) : () -> ()
 }
 "##;
@@ -711,9 +711,9 @@ module @m {
                 assert!(refusal(&text(5_000)).contains("nest deeper than"), "{of}");
             }
             let regions =
-                |count: usize| format!("module {{ {}{} }}", "\"vhlo.case_v1\"() ({ ".repeat(count), "}) : () -> ()".repeat(count));
+                |count: usize| format!("module {{ {}{} }}", "\"vhlo.while_v1\"() ({ ".repeat(count), "}) : () -> ()".repeat(count));
             let bytes = written("regions", &parsed("regions", &regions(500)));
-            assert!(exact(&Bytecode::read(&bytes, 0).unwrap()).contains("case"));
+            assert!(exact(&Bytecode::read(&bytes, 0).unwrap()).contains("while"));
             assert!(refusal(&regions(600)).starts_with("regions nest deeper than 512, at test.mlir:1:"));
         });
     }
@@ -1052,7 +1052,7 @@ mod hostile {
     fn seeds() -> Vec<String> {
         let mut seeds = [
                 "#a = [1, \"x\"]\n!t = tensor<4xf32>\nmodule attributes {a.b = #a, a.c = !t} { \"sdy.mesh\"() {mesh = #sdy.mesh<[\"x\"=2, \"y\"=4], device_ids=[1]>, sym_name = \"m\"} : () -> () }",
-                "module attributes {jaxprism.use_orders = [[0, 2, 0, 1]], jaxprism.producer = \"p\", jaxprism.bytecode_version = 3} { func.func @f(%a: i32 {a.b = 1}) -> (i32 {a.c = 2.0 : f32}) { \"vhlo.abs_v1\"(%a, %a) : (i32, i32) -> () return %a : i32 } }",
+                "module attributes {jaxprism.use_orders = [[0, 2, 0, 1]], jaxprism.producer = \"p\", jaxprism.bytecode_version = 3} { func.func @f(%a: i32 {a.b = 1}) -> (i32 {a.c = 2.0 : f32}) { \"vhlo.optimization_barrier_v1\"(%a, %a) : (i32, i32) -> () return %a : i32 } }",
                 "module { %c = \"vhlo.constant_v1\"() <{value = #vhlo.tensor_v1<dense<[[1, 2], [-3, 4]]> : tensor<2x2xi8>>}> : () -> !vhlo.tensor_v1<2x2x!vhlo.i8_v1> }",
                 "module attributes {a.a = #vhlo.result_accuracy_v1<atol = 0.0, rtol = 1.0e-3, ulps = 0, mode = #vhlo<result_accuracy_mode_v1 DEFAULT>>, a.b = #sdy.sharding<@m, [{\"x\":(1)2, ?}p1, {}], replicated={\"y\"}, unreduced={\"z\"}>, a.c = #jaxprism.entry<builtin.distinct identity 2, attribute unit>, a.d = #vhlo.output_operand_alias_v1<outputTupleIndices = [1, ?], operandIndex = 0, operandTupleIndices = []>} {} loc(fused<\"m\">[\"f\":1:2 to 3:4, callsite(\"g\" at unknown)])",
                 "module { func.func @f(%a: i32) { %0:2 = \"vhlo.while_v1\"(%a, %a) ({ ^bb0(%x: i32, %y: i32): \"vhlo.return_v1\"(%x) : (i32) -> () }, { ^bb0(%x: i32, %y: i32): \"vhlo.return_v1\"(%y, %x) : (i32, i32) -> () }) : (i32, i32) -> (i32, i32) call @f(%0#1) : (i32) -> () return } }",
@@ -1312,7 +1312,7 @@ mod canonical {
     fn different_programs_differ() {
         let program = |inside: &str| {
             of_text(&format!(
-                "module {{ func.func public @main(%a: !vhlo.f32_v1) {{ {inside} return }} func.func private @f(%a: !vhlo.f32_v1) {{ return }} func.func private @g(%a: !vhlo.f32_v1) {{ \"vhlo.abs_v1\"(%a) : (!vhlo.f32_v1) -> () return }} }}"
+                "module {{ func.func public @main(%a: !vhlo.f32_v1) {{ {inside} return }} func.func private @f(%a: !vhlo.f32_v1) {{ return }} func.func private @g(%a: !vhlo.f32_v1) {{ \"vhlo.optimization_barrier_v1\"(%a) : (!vhlo.f32_v1) -> () return }} }}"
             ))
         };
         let constant = |value: &str| {
@@ -1322,8 +1322,8 @@ mod canonical {
             program(""),
             program("call @f(%a) : (!vhlo.f32_v1) -> ()"),
             program("call @g(%a) : (!vhlo.f32_v1) -> ()"),
-            program("\"vhlo.abs_v1\"(%a) : (!vhlo.f32_v1) -> ()"),
-            program("\"vhlo.add_v1\"(%a, %a) : (!vhlo.f32_v1, !vhlo.f32_v1) -> ()"),
+            program("\"vhlo.optimization_barrier_v1\"(%a) : (!vhlo.f32_v1) -> ()"),
+            program("\"vhlo.optimization_barrier_v1\"(%a, %a) : (!vhlo.f32_v1, !vhlo.f32_v1) -> ()"),
             program(&constant("1.0")),
             program(&constant("1.0000001")),
             program(&constant("0.0")),
@@ -1343,9 +1343,9 @@ mod canonical {
   func.func private @"c d"() attributes {a.mesh = #sdy.sharding<@m, []>} { return }
   "sdy.mesh"() {mesh = #sdy.mesh<["y"=2]>, sym_name = "m"} : () -> ()
   func.func public @a() {
-    %0 = "vhlo.case_v1"() ({
+    %0 = "vhlo.while_v1"() ({
       "vhlo.call_v1"() {callee = #vhlo.string_v1<"b">} : () -> ()
-      %1 = "vhlo.abs_v1"() : () -> i32
+      %1 = "vhlo.optimization_barrier_v1"() : () -> i32
       "vhlo.return_v1"() : () -> ()
     }) : () -> i32
     "vhlo.custom_call_v1"(%0) {api_version = unit, backend_config = unit, call_target_name = unit, called_computations = #vhlo.array_v1<[#vhlo.string_v1<"c d">, #vhlo.string_v1<"function_0">]>, has_side_effect = unit, operand_layouts = unit, output_operand_aliases = unit, result_layouts = unit} : (i32) -> ()
@@ -1355,9 +1355,9 @@ mod canonical {
 "##;
         let expected = r##"module {
   func.func public @a() {
-    %0 = "vhlo.case_v1"() ({
+    %0 = "vhlo.while_v1"() ({
       "vhlo.call_v1"() {callee = #vhlo.string_v1<"function_1">} : () -> ()
-      %1 = "vhlo.abs_v1"() : () -> i32
+      %1 = "vhlo.optimization_barrier_v1"() : () -> i32
       "vhlo.return_v1"() : () -> ()
     }) : () -> i32
     "vhlo.custom_call_v1"(%0) {api_version = unit, backend_config = unit, call_target_name = unit, called_computations = #vhlo.array_v1<[#vhlo.string_v1<"function_2">, #vhlo.string_v1<"function_0">]>, has_side_effect = unit, operand_layouts = unit, output_operand_aliases = unit, result_layouts = unit} : (i32) -> ()

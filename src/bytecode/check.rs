@@ -2,6 +2,7 @@
 
 #![allow(clippy::indexing_slicing, reason = "positions are those of a list that was made here, or were just looked for in it")]
 
+use super::arity::Count;
 use super::tables::{AttributeId, Code, Entry, Field, Kind, OpNameId, OpRow, Tables, TypeId, dialect, entry_row};
 use super::tree::{OpTree, Operation, Span};
 use super::{Bytecode, builtin, vhlo};
@@ -271,7 +272,8 @@ fn tensor(entry: &Entry<'_>, tables: &Tables<'_>) -> Result<()> {
 impl Bytecode<'_> {
     /// Checks an operation that was not read from bytecode.
     pub(crate) fn check_operation(&self, of: &Operation) -> Result<()> {
-        operation(self.version, &self.tables, &self.tree, of.name, (of.attributes, of.properties))
+        operation(self.version, &self.tables, &self.tree, of.name, (of.attributes, of.properties))?;
+        arity(&self.tables, of.name, of.operands.len, of.results.len)
     }
 
     /// Checks what MLIR refuses to read beyond the encoding: locations that are none, and values of types that have none. Such a module can be looked at,
@@ -319,6 +321,18 @@ pub(super) fn depth(tables: &Tables<'_>) -> Result<()> {
         }
         if depths[root] as usize > MAX_ATTRIBUTE_DEPTH {
             return Err(Error::unsupported(format!("attributes or locations nest deeper than {MAX_ATTRIBUTE_DEPTH}")));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that an operation of vhlo has as many operands and results as it is said to have. StableHLO's converter ends the process where they are not there.
+pub(super) fn arity(tables: &Tables<'_>, name: OpNameId, operands: u32, results: u32) -> Result<()> {
+    let Some(expected) = tables.arity(name) else { return Ok(()) };
+    for (what, wanted, count) in [("operand", expected.operands, operands), ("result", expected.results, results)] {
+        if !wanted.allows(count) {
+            let (name, wanted) = (tables.op_name_text(name), wanted.text(what));
+            return Err(Error::format(format!("a `{name}` has {}, not {wanted}", Count::Exactly(count).text(what))));
         }
     }
     Ok(())

@@ -11,6 +11,7 @@ use std::hash::{Hash, Hasher};
 
 use indexmap::{IndexMap, IndexSet};
 
+use super::arity::{Arity, arity};
 use super::version::StablehloVersion;
 use super::{builtin, check, sdy, vhlo};
 use crate::error::Result;
@@ -323,6 +324,7 @@ pub struct OpName<'a> {
 struct OpNameFacts {
     registered: bool,
     row: Option<&'static OpRow>,
+    arity: Option<Arity>,
 }
 
 /// Dialects, operation names, attributes and types. Grows; nothing is ever removed. What a module does not use is not written.
@@ -406,6 +408,11 @@ impl<'a> Tables<'a> {
         self.op_names[id.index()].row
     }
 
+    /// How many operands and results an operation has, where that is known.
+    pub(super) fn arity(&self, id: OpNameId) -> Option<Arity> {
+        self.op_names[id.index()].arity
+    }
+
     /// The name of an operation with its dialect, e.g. `vhlo.add_v1`.
     pub fn op_name_text(&self, id: OpNameId) -> String {
         let name = self.op_name(id);
@@ -478,9 +485,10 @@ impl<'a> Tables<'a> {
     /// The operation name, made where there is none.
     pub fn intern_op_name(&mut self, dialect: DialectId, name: Cow<'a, [u8]>, registered: bool) -> OpNameId {
         let row = op_row(dialect, &name);
+        let arity = || arity(row.filter(|_| dialect == dialect::VHLO)?.name.as_bytes());
         let entry = self.op_names.entry(OpName { dialect, name });
         let index = entry.index();
-        entry.or_insert(OpNameFacts { registered, row });
+        entry.or_insert_with(|| OpNameFacts { registered, row, arity: arity() });
         OpNameId(index as u32)
     }
 

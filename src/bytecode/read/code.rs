@@ -166,7 +166,9 @@ impl<'t, 'a> CodeReader<'t, 'a> {
                 return Err(Error::unsupported(format!("regions nest deeper than {MAX_REGION_DEPTH}")).at(at));
             }
         }
-        check::operation(self.version, self.tables, &self.tree, name, (attributes, properties)).map_err(|error| error.at(start))?;
+        check::operation(self.version, self.tables, &self.tree, name, (attributes, properties))
+            .and_then(|()| check::arity(self.tables, name, operands.len, results.len))
+            .map_err(|error| error.at(start))?;
         let position = self.tree.operations.len();
         self.tree.regions.resize(regions.range().end, Region { owner: position as u32, ..Region::default() });
         let end = position as u32 + 1;
