@@ -7,6 +7,7 @@ mod drop_tokens;
 mod fold_cases;
 mod locations;
 mod lower_callbacks;
+mod manual;
 pub mod placeholders;
 mod platform_value;
 mod prune;
@@ -101,6 +102,8 @@ pub struct CalledFunction {
     pub symbols: Vec<Vec<u8>>,
     /// Whether it has dimensions that are known only at run time.
     pub is_dynamic: bool,
+    /// How many devices it is for.
+    pub devices: u32,
     /// The numbers of the arguments of the export that the function takes.
     pub kept: Vec<u16>,
     /// The arguments of the export: the path and the type of each.

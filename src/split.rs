@@ -342,7 +342,15 @@ fn check_rules(levels: &[Level<'_>], platforms: &[Platform], callbacks: &Callbac
         return Ok(());
     }
     let names = levels.iter().map(|level| callbacks::names(&level.bytecode, has_platform)).collect::<Result<Vec<_>>>()?.concat();
-    callbacks.policies.chooser(platforms, &callbacks.table).check_rules(names.iter().map(String::as_str))
+    let checked = callbacks.policies.chooser(platforms, &callbacks.table).check_rules(names.iter().map(String::as_str));
+    let are_lowered = names.is_empty() && levels.iter().any(|level| callbacks::holds_lowered(&level.bytecode));
+    checked.map_err(|error| {
+        if are_lowered {
+            error.with_hint("its callbacks are lowered already; `opt --pass unlower-callbacks` makes placeholders of them")
+        } else {
+            error
+        }
+    })
 }
 
 /// The platforms that were asked for, in the export's order.
@@ -431,6 +439,7 @@ fn rewrite_one<'a>(
     }
     let is_rewritten = modules.iter().any(|module| !module.plan.is_empty());
     let holds_lowered = is_rewritten && modules.iter().any(|module| callbacks::holds_lowered(&module.bytecode));
+    let are_gone = is_rewritten && !modules.iter().any(|module| callbacks::are_left(&module.bytecode));
     let mut output = exported.clone();
     let mut modules = modules.into_iter();
     output.for_each_level_mut(|number, exported| {
@@ -441,7 +450,10 @@ fn rewrite_one<'a>(
         exported.uses_global_constants = module.uses_global_constants;
         if !module.plan.is_empty() {
             module.plan.update(exported);
-            callbacks::drop_check(exported, &module.bytecode);
+        }
+        // The exporter turns the check off at every level, whether it has callbacks or not.
+        if are_gone || (!module.plan.is_empty() && !callbacks::are_left(&module.bytecode)) {
+            callbacks::drop_check(exported);
         }
         target.output.update(exported);
         exported.module = module.bytes;

@@ -138,9 +138,12 @@ impl From<(String, Vec<String>)> for Array {
 impl From<&Aval<'_>> for Array {
     /// The type of an argument or a result of a function. What is not in the device's memory has another one.
     fn from(aval: &Aval<'_>) -> Self {
-        let is_plain = aval.kind == AvalKind::ShapedArray && matches!(aval.memory_space, MemorySpace::Missing | MemorySpace::Device);
-        let shape = aval.shape.iter().flatten().map(ToString::to_string).collect();
-        if is_plain { Self { dtype: aval.dtype.to_string(), shape } } else { Self { dtype: aval.to_string(), shape: Vec::new() } }
+        let dtype = match (aval.kind, aval.memory_space) {
+            (AvalKind::ShapedArray, MemorySpace::Missing | MemorySpace::Device) => aval.dtype.to_string(),
+            (AvalKind::ShapedArray, space) => format!("{}<{space}>", aval.dtype),
+            (kind, _) => kind.to_string(),
+        };
+        Self { dtype, shape: aval.shape.iter().flatten().map(ToString::to_string).collect() }
     }
 }
 

@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::drop_polymorphism::declare_polymorphism;
+use super::manual::Manual;
 use super::placeholders::{Placeholder, fate, placeholders};
 use super::{CalledFunction, Changes, Options, Pass};
 use crate::callbacks::{Array, Dimensions, Policy};
@@ -26,6 +27,7 @@ fn run(program: &Program<'_, '_>, options: &Options) -> Result<Changes> {
         let linked: Option<Vec<_>> = called.symbols.iter().map(of_name).collect();
         symbols.insert(&called.name, linked.ok_or_else(|| Error::bug("a function that was linked is not there"))?);
     }
+    let manual = Manual::of(program)?;
     let mut calls: FxHashMap<&str, usize> = FxHashMap::default();
     for placeholder in placeholders(program)? {
         let Policy::Call(name) = fate(options, &placeholder.slot).policy else { continue };
@@ -38,6 +40,10 @@ fn run(program: &Program<'_, '_>, options: &Options) -> Result<Changes> {
         let function = if let [only] = linked[..] { Some(only) } else { linked.get(*number).copied() };
         *number += 1;
         let function = function.ok_or_else(|| Error::bug("a function was linked for fewer calls than there are"))?;
+        if called.devices > 1 && manual.holds(placeholder.operation, &placeholder.function) {
+            let error = Error::refused(format!("it runs once for every shard, and the function is for {} devices", called.devices));
+            return Err(refuse(error.with_hint("export the function for one device, for the shapes that a shard has")));
+        }
         let values = call(program, &placeholder, called, function).map_err(refuse)?;
         placeholder.replace(&values);
         changes.callbacks_called += 1;
@@ -105,8 +111,7 @@ fn convert<'s>(program: &Program<'s, '_>, placeholder: &Placeholder<'s>, value: 
 impl CalledFunction {
     /// Refuses operands and results of a callback that are not those of the function: the first one that differs.
     fn check(&self, operands: &[Array], results: &[Array]) -> Result<()> {
-        let mut dimensions = Dimensions::default();
-        self.inputs.iter().zip(operands).for_each(|((_, own), other)| dimensions.bind(own, other));
+        let dimensions = Dimensions::solve(self.inputs.iter().map(|(_, own)| own).zip(operands));
         for (what, verb, own, others) in [("operand", "takes", &self.inputs, operands), ("result", "returns", &self.results, results)] {
             if own.len() != others.len() {
                 let count = |count: usize| if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") };
@@ -124,7 +129,7 @@ impl CalledFunction {
     }
 }
 
-const HINT: &str = "export the function for the shapes that the callback has, with the same names for dimensions that are not numbers";
+const HINT: &str = "export the function for the shapes that the callback has, or for symbolic dimensions that can be solved for them";
 
 #[cfg(test)]
 mod tests {
@@ -142,6 +147,7 @@ mod tests {
             name: "f".to_owned(),
             symbols: Vec::new(),
             is_dynamic: false,
+            devices: 1,
             kept: Vec::new(),
             inputs: own(inputs),
             results: own(results),

@@ -338,10 +338,14 @@ pub(crate) fn guard(exported: &mut Exported<'_>, holds_lowered: bool) -> Result<
     })
 }
 
-/// Takes the safety check of placeholders from a level that holds no callbacks any more.
-pub(super) fn drop_check(exported: &mut Exported<'_>, bytecode: &Bytecode<'_>) {
-    let is_left = custom_calls(bytecode).any(|call| call.lowered.is_some() || call.target == PLACEHOLDER_TARGET.as_bytes());
-    if let Some(checks) = exported.disabled_checks.as_mut().filter(|_| !is_left) {
+/// Whether a module holds callbacks, lowered or not.
+pub(super) fn are_left(bytecode: &Bytecode<'_>) -> bool {
+    custom_calls(bytecode).any(|call| call.lowered.is_some() || call.target == PLACEHOLDER_TARGET.as_bytes())
+}
+
+/// Takes the safety check of placeholders from a level that needs it no more.
+pub(super) fn drop_check(exported: &mut Exported<'_>) {
+    if let Some(checks) = &mut exported.disabled_checks {
         let is_ours = |name: Option<&str>| name == Some(PLACEHOLDER_TARGET);
         checks.retain(|check| check.kind != DisabledCheckKind::CustomCall || !is_ours(check.custom_call_target.as_deref()));
     }

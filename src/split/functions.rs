@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::callbacks::{has_placeholders, holds_lowered, placeholder_slots};
 use super::{SplitOptions, split};
-use crate::bytecode::Bytecode;
+use crate::bytecode::{Bytecode, Operation, dialect};
 use crate::callbacks::{Array, CallbackOptions, Policies, Policy, Table};
 use crate::container::{Aval, DisabledCheck, Exported, Platform};
 use crate::emit::OutputOptions;
@@ -12,6 +12,22 @@ use crate::error::{Error, Result};
 use crate::link::Linker;
 use crate::passes::placeholders::fate;
 use crate::passes::{CalledFunction, Options};
+
+/// Operations whose results depend on which devices take part.
+const COLLECTIVES: [&str; 12] = [
+    "all_gather",
+    "all_reduce",
+    "all_to_all",
+    "collective_broadcast",
+    "collective_permute",
+    "cross-replica-sum",
+    "partition_id",
+    "recv",
+    "reduce_scatter",
+    "replica_id",
+    "collective_reduce",
+    "send",
+];
 
 /// A module with the functions that its callbacks are to call.
 pub(super) struct WithFunctions<'a> {
@@ -76,6 +92,7 @@ fn link_one(
         name: name.to_owned(),
         symbols,
         is_dynamic,
+        devices: exported.device_count(),
         kept,
         inputs: named(exported.input_paths(), exported.input_avals()),
         results: named(exported.output_paths(), exported.output_avals()),
@@ -100,6 +117,16 @@ fn check(exported: &Exported<'_>, module: &Bytecode<'_>, caller: &Exported<'_>) 
     let (own, others) = (exported.device_count(), caller.device_count());
     if own != 1 && own != others {
         return Err(Error::refused(format!("it is for {own} devices, and whoever calls it for {others}")));
+    }
+    // On one device it is alone, whatever it says to others.
+    let talks = |operation: &&Operation| {
+        let name = module.tables.op_name(operation.name);
+        let name = std::str::from_utf8(&name.name).ok().filter(|_| name.dialect == dialect::VHLO);
+        name.and_then(|name| name.rsplit_once("_v")).is_some_and(|(name, _)| COLLECTIVES.contains(&name))
+    };
+    if let Some(operation) = module.tree.operations.iter().find(talks).filter(|_| own != others) {
+        let (name, place) = (module.op_name(operation), crate::ir::place(&module.tables, operation.location));
+        return Err(Error::refused(format!("`{name}` at {place} is for one device, and whoever calls the function is for {others}")));
     }
     Ok(())
 }

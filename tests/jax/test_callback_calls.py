@@ -277,6 +277,88 @@ def test_what_jax_was_told_about_custom_calls_of_a_function_stays():
     assert check in load(called(placeholders(run, X), NAME, exported)).disabled_safety_checks
 
 
+def test_a_level_without_callbacks_has_no_check_of_them_either():
+    @jax.custom_vjp
+    def double(x):
+        return x * 2
+
+    double.defvjp(lambda x: (x * 2, x), lambda x, ct: (jax.pure_callback(lookup, Spec(x.shape, x.dtype), x) * ct,))
+    data = jaxprism.serialize(jaxprism.export(jax.jit(double), platforms=("cpu", "cuda"))(X), vjp_order=1)
+    for split in (called(data, NAME, function(jnp.sin, X)), jaxprism.strip(data, callback={"*": "stub:zeros"})):
+        assert [level.disabled_safety_checks for level in levels(load(split))] == [(), ()]
+    kept = jaxprism.split(data, platforms=["cpu"], callbacks="keep")["cpu"]
+    assert [len(level.disabled_safety_checks) for level in levels(load(kept))] == [1, 1]
+
+
+def test_sizes_are_solved_as_jax_does():
+    """Other names, other orders, multiples, and what is equal though it is written otherwise."""
+    scope = export.SymbolicScope()
+    a, b = export.symbolic_shape("a, b", scope=scope)
+    args = (Spec((a,), f32), Spec((2 * b,), f32))
+    run = lambda x, y: jax.pure_callback(lookup, Spec((2 * b + a,), f32), x, y)  # noqa: E731
+    other = export.SymbolicScope()
+    b2, n = export.symbolic_shape("b, n", scope=other)
+    join = lambda x, y: jnp.concatenate([y, x])  # noqa: E731
+    exported = function(join, Spec((b2,), f32), Spec((2 * n,), f32))
+    split = load(called(placeholders(run, *args), NAME, exported))
+    same(split.call(X, Y), join(X, Y))
+    static = lambda x, y: jax.pure_callback(lookup, Spec((6,), f32), x, y)  # noqa: E731
+    same(load(called(placeholders(static, X, Y), NAME, exported)).call(X, Y), join(X, Y))
+    with pytest.raises(
+        jaxprism.JaxprismError, match=r"operand 1 is float32\[3\], and the function takes float32\[2\*n\]"
+    ):
+        odd = lambda x, y: jax.pure_callback(lookup, Spec((7,), f32), x, y)  # noqa: E731
+        called(placeholders(odd, X, jnp.ones(3, f32)), NAME, exported)
+
+
+# ---------------------------------------------------------------- several devices
+
+
+ROWS = P("i")
+
+
+def shards(of: Callable, spec: P = ROWS, **options: Any) -> Callable:
+    return callback_programs.shard_map(of, mesh(), in_specs=spec, out_specs=spec, **options)
+
+
+def sharded(of: Callable, *args: Any, spec: P = ROWS, **options: Any) -> export.Exported:
+    jitted = jax.jit(of, in_shardings=NamedSharding(mesh(), spec), out_shardings=NamedSharding(mesh(), spec))
+    return jaxprism.export(jitted, platforms=["cpu"], **options)(*args)
+
+
+def test_what_runs_for_every_shard_calls_functions_for_one_device():
+    find = lambda x: jax.pure_callback(lookup, Spec(x.shape, x.dtype), x)  # noqa: E731
+    inner = jax.jit(lambda x: find(x * 2) + 1)
+    summed = sharded(shards(lambda x: jax.lax.psum(x, "i"), P()), Y, spec=P()).serialize()
+    for body in (lambda x: find(x * 2) + 1, inner, lambda x: jax.lax.cond(x.sum() > 0, inner, inner, x)):
+        data = jaxprism.serialize(sharded(shards(body), X))
+        x = jax.device_put(X, NamedSharding(mesh(), P("i")))
+        same(jax.jit(load(called(data, NAME, function(jnp.sin, Y))).call)(x), jnp.sin(X * 2) + 1)
+        with pytest.raises(
+            jaxprism.JaxprismError, match="it runs once for every shard, and the function is for 2 devices"
+        ) as error:
+            called(data, NAME, summed)
+        assert error.value.hint == "export the function for one device, for the shapes that a shard has"
+    # Beside the shards it may be for all of them.
+    beside = jaxprism.serialize(sharded(lambda x: shards(lambda x: x * 2)(x) + find(x), X))
+    other = sharded(shards(lambda x: jax.lax.all_gather(x, "i", tiled=True)[:2] * jnp.float32(3)), X).serialize()
+    found = jax.jit(load(called(beside, NAME, other)).call)(jax.device_put(X, NamedSharding(mesh(), P("i"))))
+    same(found, X * 2 + jnp.array([3, 6, 3, 6], f32))
+
+
+def test_collectives_of_one_device_are_refused_where_there_are_more():
+    alone = jax.sharding.Mesh(np.array(jax.devices()[:1]), ("i",))
+    whole = callback_programs.shard_map(lambda x: jax.lax.psum(x, "i"), alone, in_specs=P(), out_specs=P())
+    exported = function(whole, X)
+    find = lambda x: jax.pure_callback(lookup, Spec(x.shape, x.dtype), x)  # noqa: E731
+    with pytest.raises(
+        jaxprism.JaxprismError,
+        match=r"`vhlo.all_reduce_v\d` at .* is for one device, and whoever calls the function is for 2",
+    ):
+        called(jaxprism.serialize(sharded(find, X)), NAME, exported)
+    same(load(called(placeholders(find, X), NAME, exported)).call(X), X)
+
+
 # ---------------------------------------------------------------- what does not fit
 
 
@@ -306,6 +388,11 @@ REFUSED = {
     ),
     "platform": (lambda: function(implementation, X, platforms=("cuda",)), "the export has no platform `cpu`"),
     "callbacks": (lambda: placeholders(plain, X), "it has Python callbacks of its own"),
+    "nothing": (lambda: any_size(lambda x: x), r"operand 0 is float32\[0\], and the function takes float32\[n\]"),
+    "memory": (
+        lambda: function(lambda x: jax.device_put(x, jax.memory.Space.Host), X),
+        r"result 0 is float32\[4\], and the function returns float32<host>\[4\]",
+    ),
     "no export": (lambda: b"nothing", "cannot call `it`"),
 }
 
@@ -313,8 +400,11 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED, ids=lambda word: word.replace(" ", "_"))
 def test_a_function_that_does_not_fit_is_refused(case: str):
     make, says = REFUSED[case]
+    if case == "memory" and not hasattr(jax, "memory"):
+        pytest.skip("this JAX has no memory spaces")
+    given = jnp.zeros(0, f32) if case == "nothing" else X
     with pytest.raises(jaxprism.JaxprismError, match=says) as raised:
-        called(placeholders(plain, X), NAME, make())
+        called(placeholders(plain, given), NAME, make())
     assert "call `it`" in str(raised.value)
 
 
