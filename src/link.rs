@@ -240,18 +240,18 @@ impl<'a> Linker<'a> {
     /// and not for two kinds.
     fn channels_of(&mut self, module: &Bytecode<'_>) -> FxHashMap<u64, u64> {
         let own = copy::channels(module);
-        let mut next = self.channels.keys().chain(own.keys()).copied().max().unwrap_or_default();
+        let taken: BTreeSet<u64> = self.channels.keys().chain(own.keys()).copied().collect();
+        // One more than the greatest may be none.
+        let mut free = (1..).filter(|number| !taken.contains(number));
         let mut renumbered = FxHashMap::default();
         for (channel, kinds) in own {
             let may_stay = match self.channels.get(&channel) {
                 Some(known) => *known == kinds && !kinds.iter().any(|kind| matches!(&kind[..], b"send" | b"recv")),
                 None => true,
             };
-            if !may_stay {
-                next += 1;
-                renumbered.insert(channel, next);
-            }
-            self.channels.insert(renumbered.get(&channel).copied().unwrap_or(channel), kinds);
+            let new = if may_stay { None } else { free.next() };
+            renumbered.extend(new.map(|new| (channel, new)));
+            self.channels.insert(new.unwrap_or(channel), kinds);
         }
         renumbered
     }

@@ -309,6 +309,11 @@ fn a_channel_keeps_its_number_unless_xla_would_confuse_it_with_another() {
     };
     assert_eq!(numbers(shown(&[made(Platform::CPU, &[0, 1], &module(gather)), made(Platform::CUDA, &[0, 1], &other)])), [1, 1]);
     assert_eq!(numbers(shown(&[made(Platform::CPU, &[0, 1], &module(gather)), made(Platform::CUDA, &[0, 1], &module(permute))])), [1, 2]);
+    // The greatest number there is.
+    let greatest = |operation: &str| module(&operation.replace("channel_id = #vhlo.integer_v1<1", "channel_id = #vhlo.integer_v1<-1"));
+    let text = shown(&[made(Platform::CPU, &[0, 1], &greatest(gather)), made(Platform::CUDA, &[0, 1], &greatest(permute))]);
+    let renumbered = lines(&text, "collective_permute")[0].contains("channel_id = #vhlo.integer_v1<1 : i64>");
+    assert!(renumbered && lines(&text, "all_gather")[0].contains("channel_id = #vhlo.integer_v1<-1 : i64>"), "{text}");
 }
 
 // ---- arguments
