@@ -68,13 +68,20 @@ impl OutputOptions {
     }
 
     /// A module that is done, in the version that is asked for. `None` if it stays as it is.
-    pub(crate) fn older<'a>(&self, module: &Bytecode<'a>) -> Result<Option<Bytecode<'a>>> {
-        self.target_version.map_or(Ok(None), |version| downgrade(module, version))
+    pub(crate) fn older<'a>(&self, module: &Bytecode<'a>, level: usize) -> Result<Option<Bytecode<'a>>> {
+        let Some(version) = self.target_version else { return Ok(None) };
+        downgrade(module, version).map_err(|error| match error.hint() {
+            Some(hint) if level > 0 => {
+                let hint = format!("{hint}; `--no-vjp` leaves the gradients out");
+                error.with_hint(hint)
+            }
+            _ => error,
+        })
     }
 
     /// The bytes of a module that is done, in the version that is asked for.
-    pub(crate) fn write<'a>(&self, module: &Bytecode<'a>) -> Result<Pieces<'a>> {
-        self.older(module)?.as_ref().unwrap_or(module).write()
+    pub(crate) fn write<'a>(&self, module: &Bytecode<'a>, level: usize) -> Result<Pieces<'a>> {
+        self.older(module, level)?.as_ref().unwrap_or(module).write()
     }
 
     /// The export with the levels that are wanted.

@@ -281,7 +281,7 @@ fn merge_level<'a>(
         undonated,
         unlowered,
     };
-    Ok((container::joined(exports, platforms, kept, options.write(&module)?)?, report))
+    Ok((container::joined(exports, platforms, kept, options.write(&module, level)?)?, report))
 }
 
 /// The module of a level, with placeholders for all callbacks and what is asked of the output, and whether some callbacks were lowered.

@@ -157,7 +157,7 @@ fn optimize<'a>(source: &Source<'a>, level: usize, input: &'a [u8], options: &Op
         Ok(())
     };
     let (bytecode, runs) = rewrite_observed(&module, &options.passes, &pass_options, Some(&observe))?;
-    let bytecode = options.output.older(&bytecode)?.unwrap_or(bytecode);
+    let bytecode = options.output.older(&bytecode, level)?.unwrap_or(bytecode);
     Ok(OptModule { level, bytecode, runs, texts: texts.into_inner() })
 }
 

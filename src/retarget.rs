@@ -200,7 +200,8 @@ fn level<'a>(number: usize, exported: &Exported<'a>, input: &'a [u8], options: &
         });
     }
     if from == to && options.output.pass().is_none() {
-        let module = Module { bytes: unchanged(&bytecode, exported, options)?, uses_global_constants: exported.uses_global_constants };
+        let module =
+            Module { bytes: unchanged(&bytecode, exported, options, number)?, uses_global_constants: exported.uses_global_constants };
         return Ok(Level { bindings, mapped: IndexMap::new(), module: Some(module) });
     }
     let neutral = neutral(&bytecode, from)?;
@@ -208,7 +209,7 @@ fn level<'a>(number: usize, exported: &Exported<'a>, input: &'a [u8], options: &
         bindings.extend(cases_of_level(number, &bytecode, from, &mut texts)?);
     }
     let module = match neutral.filter(|_| bindings.is_empty()) {
-        Some(module) => Some(rewrite_level(module, exported, &mapped, options)?),
+        Some(module) => Some(rewrite_level(module, exported, &mapped, options, number)?),
         None => None,
     };
     Ok(Level { bindings, mapped, module })
@@ -253,6 +254,7 @@ fn rewrite_level<'a>(
     exported: &Exported<'a>,
     mapped: &IndexMap<String, String>,
     options: &RetargetOptions,
+    number: usize,
 ) -> Result<Module<'a>> {
     let (had_index, has_index) = (exported.platforms.len() > 1, options.platforms.len() > 1);
     let mut work = Vec::new();
@@ -262,14 +264,14 @@ fn rewrite_level<'a>(
     let uses_global_constants = has_index || (exported.uses_global_constants && (!had_index || module.is_polymorphic()));
     let platform = options.platforms.first().cloned();
     let bytes = match (&work[..], had_index) {
-        ([], false) => unchanged(&module, exported, options)?,
-        ([], true) => options.output.write(&module)?,
-        (work, _) => options.output.write(&rewrite(&module, work, &Options { platform, ..Options::default() })?.0)?,
+        ([], false) => unchanged(&module, exported, options, number)?,
+        ([], true) => options.output.write(&module, number)?,
+        (work, _) => options.output.write(&rewrite(&module, work, &Options { platform, ..Options::default() })?.0, number)?,
     };
     Ok(Module { bytes, uses_global_constants })
 }
 
 /// The bytes of a module that no pass changed: those of the input, unless an older version is asked for.
-fn unchanged<'a>(module: &Bytecode<'a>, exported: &Exported<'a>, options: &RetargetOptions) -> Result<Pieces<'a>> {
-    options.output.older(module)?.map_or_else(|| Ok(exported.module.clone()), |older| older.write())
+fn unchanged<'a>(module: &Bytecode<'a>, exported: &Exported<'a>, options: &RetargetOptions, number: usize) -> Result<Pieces<'a>> {
+    options.output.older(module, number)?.map_or_else(|| Ok(exported.module.clone()), |older| older.write())
 }

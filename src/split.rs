@@ -422,7 +422,7 @@ fn rewrite_one<'a>(
         if let Some(pass) = target.output.pass() {
             module.run(pass).map_err(context("cannot rewrite the module"))?;
         }
-        if let Some(older) = target.output.older(&module.bytecode).map_err(context("cannot rewrite the module"))? {
+        if let Some(older) = target.output.older(&module.bytecode, level.level).map_err(context("cannot rewrite the module"))? {
             module.bytes = older.write()?;
             module.bytecode = Cow::Owned(older);
         }

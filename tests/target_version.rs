@@ -115,7 +115,7 @@ fn what_a_version_has_not_is_refused_and_nothing_is_written() {
     let input = export("demo.jax-0.12.0.1.jax_exported");
     let error = split(&input, &SplitOptions::default().output(output("1.0.0"))).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused);
-    assert_eq!(error.hint(), Some("1.14.0 is the oldest version that has all of it"));
+    assert_eq!(error.hint(), Some("1.14.0 is the oldest version that has all of this module"));
     assert!(split(&input, &SplitOptions::default().output(output("1.14.0"))).is_ok());
     // Another platform has no need of it.
     assert!(split(&input, &SplitOptions::default().platforms([Platform::CPU]).output(output("1.0.0"))).is_ok());

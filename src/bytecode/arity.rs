@@ -11,8 +11,8 @@ pub(super) enum Count {
     Any,
     Exactly(u32),
     AtLeast(u32),
-    /// Two lists of one length.
-    Even,
+    /// Two lists of one length, with something in them.
+    Pairs,
     /// Two lists of one length, and one value between them.
     Odd,
 }
@@ -30,7 +30,7 @@ impl Count {
             Any => true,
             Exactly(wanted) => count == wanted,
             AtLeast(least) => count >= least,
-            Even => count.is_multiple_of(2),
+            Pairs => count > 0 && count.is_multiple_of(2),
             Odd => !count.is_multiple_of(2),
         }
     }
@@ -43,7 +43,7 @@ impl Count {
             Exactly(0) => format!("no {what}s"),
             Exactly(count) => counted(count),
             AtLeast(count) => format!("at least {}", counted(count)),
-            Even => format!("an even number of {what}s"),
+            Pairs => format!("pairs of {what}s"),
             Odd => format!("an odd number of {what}s"),
         }
     }
@@ -74,7 +74,7 @@ const ARITIES: [(Count, Count, &[&str]); 18] = [
     (Any, Exactly(1), &[
         "after_all_v1", "async_start_v1", "concatenate_v1", "map_v1", "tuple_v1",
     ]),
-    (Even, Any, &[
+    (Pairs, Any, &[
         "reduce_v1", "reduce_window_v1",
     ]),
     (Exactly(1), Any, &[
@@ -146,8 +146,17 @@ mod tests {
         let found = |name: &str| arity(name.as_bytes()).map(|arity| (arity.operands.text("operand"), arity.results.text("result")));
         assert_eq!(found("abs_v1").unwrap(), ("1 operand".to_owned(), "1 result".to_owned()));
         assert_eq!(found("scatter_v2").unwrap(), ("an odd number of operands".to_owned(), "any number of results".to_owned()));
+        assert_eq!(found("reduce_v1").unwrap().0, "pairs of operands");
         assert_eq!(found("dynamic_update_slice_v1").unwrap().0, "at least 2 operands");
         assert_eq!(found("abs"), None);
-        assert!(Odd.allows(3) && !Odd.allows(2) && Even.allows(0) && !Even.allows(1) && AtLeast(2).allows(3) && !AtLeast(2).allows(1));
+        assert!(
+            Odd.allows(3)
+                && !Odd.allows(2)
+                && Pairs.allows(2)
+                && !Pairs.allows(1)
+                && !Pairs.allows(0)
+                && AtLeast(2).allows(3)
+                && !AtLeast(2).allows(1)
+        );
     }
 }

@@ -79,7 +79,7 @@ impl FromStr for StablehloVersion {
 
 /// The three numbers of a version.
 fn numbers(text: &str) -> Option<StablehloVersion> {
-    let mut parts = text.split('.').map(|part| if part.bytes().all(|byte| byte.is_ascii_digit()) { part.parse().ok() } else { None });
+    let mut parts = text.split('.').map(|part| part.parse::<u16>().ok().filter(|number| number.to_string() == part));
     let version = StablehloVersion { major: parts.next()??, minor: parts.next()??, patch: parts.next()?? };
     parts.next().is_none().then_some(version)
 }

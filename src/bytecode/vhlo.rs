@@ -268,7 +268,7 @@ pub(crate) const OPS: &[OpRow] = &[
         0,
     )
     .since(1, 6),
-    op("dot_v1", &[], 0),
+    op("dot_v1", &["precision_config"], 0),
     op("dynamic_broadcast_in_dim_v1", &["broadcast_dimensions", "known_expanding_dimensions", "known_nonexpanding_dimensions"], 0),
     op(
         "dynamic_conv_v1",

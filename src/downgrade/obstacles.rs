@@ -122,7 +122,7 @@ impl Obstacles {
         if self.found.len() > SHOWN {
             let _ = write!(message, "\n  and {} more", self.found.len() - SHOWN);
         }
-        let mut hint = format!("{oldest} is the oldest version that has all of it");
+        let mut hint = format!("{oldest} is the oldest version that has all of this module");
         if self.found.keys().any(|what| what.since == StablehloVersion::MIXED) {
             hint.push_str("; `--strip-sdy` takes shardings out");
         }

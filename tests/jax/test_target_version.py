@@ -277,6 +277,16 @@ OPERATIONS = {
     "reduce_scatter": collective(
         "reduce_scatter", f"scatter_dimension = 0 : i64, {GROUPS}", SUM, gives="tensor<2xf32>"
     ),
+    "dot": one(
+        "%r = stablehlo.dot %x, %x : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>",
+        "%x: tensor<2x2xf32>",
+        "tensor<2x2xf32>",
+    ),
+    "dot precise": one(
+        "%r = stablehlo.dot %x, %x, precision = [HIGHEST, DEFAULT] : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>",
+        "%x: tensor<2x2xf32>",
+        "tensor<2x2xf32>",
+    ),
     "composite": one(f'%r = stablehlo.composite "a.b" %x {{decomposition = @f}} : ({T}) -> {T}')
     + f"\nfunc.func private @f(%x: {T}) -> {T} {{ return %x : {T} }}",
     "custom_call": custom_call("api_version = 2 : i32"),
@@ -387,7 +397,9 @@ def test_operations_become_what_stablehlo_writes(name: str, tool: Tool, tmp_path
         hold(original, done.stdout if done.returncode == 0 else None, version)
         outcomes.append(done.returncode == 0)
         if done.returncode != 0:
-            came = re.search(r"hint: ([0-9.]+) is the oldest version that has all of it", done.stderr.decode())[1]
+            came = re.search(
+                r"hint: ([0-9.]+) is the oldest version that has all of this module", done.stderr.decode()
+            )[1]
     assert outcomes == sorted(outcomes), "what a version has, newer ones have"
     if came is not None:
         done = tool.run("opt", path, "--target-version", came, "--emit", "mlirbc", "-o", "-")
