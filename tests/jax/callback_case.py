@@ -300,3 +300,15 @@ def first_operand(function: Callable, types: list, operands: list) -> list:
 def case_of(name: str, tool: Tool, factory: pytest.TempPathFactory) -> Case:
     """A new case of the program of that name."""
     return Case(callback_programs.PROGRAMS[name], tool, factory.mktemp(name))
+
+
+def cases_of(tool: Tool, factory: pytest.TempPathFactory) -> Callable[[str], Case]:
+    """Cases by name, each made once."""
+    made: dict[str, Case] = {}
+
+    def get(name: str) -> Case:
+        if name not in made:
+            made[name] = case_of(name, tool, factory)
+        return made[name]
+
+    return get

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import jaxprism
 import numpy as np
 import pytest
-from callback_case import Case, assert_computes, calls, case_of, effects, levels, load, replaced_by
+from callback_case import Case, assert_computes, calls, cases_of, effects, levels, load, replaced_by
 from callback_programs import PROGRAMS, SILENT, f32, mesh
 from jax import export
 from jax.experimental import io_callback
@@ -25,16 +25,8 @@ Spec = jax.ShapeDtypeStruct
 
 
 @pytest.fixture(scope="module")
-def cases(tool: Tool, tmp_path_factory: pytest.TempPathFactory):
-    """Cases by name, each made once."""
-    made: dict[str, Case] = {}
-
-    def get(name: str) -> Case:
-        if name not in made:
-            made[name] = case_of(name, tool, tmp_path_factory)
-        return made[name]
-
-    return get
+def cases(tool: Tool, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Case]:
+    return cases_of(tool, tmp_path_factory)
 
 
 # ---------------------------------------------------------------- every program

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import jax
@@ -14,7 +15,7 @@ from callback_case import (
     Exported,
     assert_computes,
     calls,
-    case_of,
+    cases_of,
     effects,
     first_operand,
     graph_of,
@@ -40,16 +41,8 @@ LARGE = ("everything", "all_effects", "gradients_with_debug")
 
 
 @pytest.fixture(scope="module")
-def cases(tool: Tool, tmp_path_factory: pytest.TempPathFactory):
-    """Cases by name, each made once."""
-    made: dict[str, Case] = {}
-
-    def get(name: str) -> Case:
-        if name not in made:
-            made[name] = case_of(name, tool, tmp_path_factory)
-        return made[name]
-
-    return get
+def cases(tool: Tool, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Case]:
+    return cases_of(tool, tmp_path_factory)
 
 
 # ---------------------------------------------------------------- every policy
