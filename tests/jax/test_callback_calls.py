@@ -334,7 +334,12 @@ def test_what_runs_for_every_shard_calls_functions_for_one_device():
     # Beside the shards it may be for all of them.
     beside = jaxprism.serialize(sharded(lambda x: shards(lambda x: x * 2)(x) + find(x), X))
     other = sharded(shards(lambda x: jax.lax.all_gather(x, "i", tiled=True)[:2] * jnp.float32(3)), X).serialize()
-    found = jax.jit(load(called(beside, NAME, other)).call)(jax.device_put(X, NamedSharding(mesh(), P("i"))))
+    if b"SPMDFullToShardShape" in beside:
+        # GSPMD, as JAX before 0.7 has it, does not say where the shards begin and end.
+        with pytest.raises(jaxprism.JaxprismError, match="it runs once for every shard"):
+            called(beside, NAME, other)
+        return
+    found = jax.jit(load(called(beside, NAME, other)).call)(jax.device_put(X, NamedSharding(mesh(), ROWS)))
     same(found, X * 2 + jnp.array([3, 6, 3, 6], f32))
 
 
