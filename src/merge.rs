@@ -16,15 +16,12 @@ use crate::emit::OutputOptions;
 use crate::error::{Error, Result};
 use crate::ir::verify;
 use crate::link::{Linked, Linker};
-use crate::passes::{self, Options};
+use crate::passes::{self, Options, POLYMORPHISM, declare_polymorphism};
 use crate::source::{in_level, read_module};
 use crate::split::{Output, callbacks, in_mlir, rewrite};
 use crate::threads::on_deep_stack;
 use main::Paths;
 use signature::{Difference, Kind};
-
-/// Whether a module says that it takes a platform index or dimensions; those for several platforms do.
-const POLYMORPHISM: &str = "jax.uses_shape_polymorphism";
 
 /// What to do about gradients of arguments of which one export uses more than another.
 const UNUSED: &str = "the gradient of an argument that a platform does not use has no sharding there: use it on every platform, or leave out the gradients \
@@ -263,9 +260,7 @@ fn merge_level<'a>(
     let paths = Paths { inputs: first.input_paths(), results: first.output_paths(), tokens };
     let (module, (kept, undonated)) = in_mlir(&linked, None, |program, _| {
         let made = main::build(program, &branches, &paths)?;
-        let factory = program.session.factory();
-        let yes = factory.integer(factory.integer_type(1, 0), 1).ok_or_else(|| Error::bug("MLIR has no `i1`"))?;
-        program.module.set_discardable_attribute(POLYMORPHISM, yes);
+        declare_polymorphism(program)?;
         program.session.note_change();
         verify(program).map_err(|error| Error::bug(error.to_string()))?;
         if !program.module.verify() {

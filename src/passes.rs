@@ -26,6 +26,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 pub use adapter::{Observer, run_pipeline};
+pub(crate) use drop_polymorphism::{POLYMORPHISM, declare_polymorphism};
 
 use crate::callbacks::{Array, CallbackOptions};
 use crate::container::Platform;

@@ -424,6 +424,19 @@ impl<'a> Tables<'a> {
         AttributeId(self.attributes.insert_full(entry).0 as u32)
     }
 
+    /// The builtin dictionary of some names and values, in the order of the names.
+    pub(crate) fn intern_dictionary(&mut self, mut items: Vec<(AttributeId, AttributeId)>) -> AttributeId {
+        items.sort_by(|one, other| self.string(one.0).cmp(&self.string(other.0)));
+        let mut fields = vec![Field::Count(items.len() as u32)];
+        fields.extend(items.into_iter().flat_map(|(name, value)| [Field::Attribute(name), Field::Attribute(value)]));
+        self.intern_attribute(Entry::new(dialect::BUILTIN, builtin::code::DICTIONARY, fields))
+    }
+
+    /// The builtin string of that text, made where there is none.
+    pub(crate) fn intern_string(&mut self, text: Cow<'a, [u8]>) -> AttributeId {
+        self.intern_attribute(Entry::new(dialect::BUILTIN, builtin::code::STRING, [Field::String(Bytes(text))]))
+    }
+
     /// The type equal to `entry`, made where there is none.
     pub fn intern_type(&mut self, entry: Entry<'a>) -> TypeId {
         TypeId(self.types.insert_full(entry).0 as u32)

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use rustc_hash::FxHashMap;
 
-use crate::bytecode::{AttributeId, Bytecode, Bytes, Entry, Field, OpRow, code, dialect};
+use crate::bytecode::{AttributeId, Bytecode, OpRow, code, dialect};
 use crate::error::{Error, Result};
 
 /// Most items of all dictionaries that are made. In a crafted file, many operations can share a large one, which then no two share.
@@ -33,7 +33,7 @@ pub(super) fn move_into_dictionaries(bytecode: &mut Bytecode<'_>) -> Result<()> 
                 let left = items_left.checked_sub(items.len());
                 items_left =
                     left.ok_or_else(|| Error::unsupported(format!("its attributes take more than {MAX_ITEMS} items without properties")))?;
-                let dictionary = (!items.is_empty()).then(|| dictionary(bytecode, items));
+                let dictionary = (!items.is_empty()).then(|| bytecode.tables.intern_dictionary(items));
                 made.insert(key, dictionary);
                 dictionary
             }
@@ -60,16 +60,7 @@ fn items(
     }
     for (name, value) in row.properties.iter().zip(properties) {
         let Some(value) = value else { continue };
-        let name = Field::String(Bytes(Cow::Borrowed(name.trim_end_matches('?').as_bytes())));
-        items.push((bytecode.tables.intern_attribute(Entry::new(dialect::BUILTIN, code::builtin::STRING, [name])), *value));
+        items.push((bytecode.tables.intern_string(Cow::Borrowed(name.trim_end_matches('?').as_bytes())), *value));
     }
     items
-}
-
-/// The dictionary of some items, in the order of their names.
-fn dictionary(bytecode: &mut Bytecode<'_>, mut items: Vec<(AttributeId, AttributeId)>) -> AttributeId {
-    items.sort_by(|one, other| bytecode.tables.string(one.0).cmp(&bytecode.tables.string(other.0)));
-    let mut fields = vec![Field::Count(items.len() as u32)];
-    fields.extend(items.into_iter().flat_map(|(name, value)| [Field::Attribute(name), Field::Attribute(value)]));
-    bytecode.tables.intern_attribute(Entry::new(dialect::BUILTIN, code::builtin::DICTIONARY, fields))
 }

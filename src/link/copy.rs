@@ -473,15 +473,8 @@ pub(super) fn dictionary(tables: &mut Tables<'_>, attributes: &Attributes) -> Op
     if attributes.is_empty() {
         return None;
     }
-    let mut sorted: Vec<_> = attributes.iter().collect();
-    sorted.sort();
-    let mut fields = vec![Field::Count(attributes.len() as u32)];
-    for (name, value) in sorted {
-        let name = [Field::String(Bytes(Cow::Owned(name.clone())))];
-        let name = tables.intern_attribute(Entry::new(dialect::BUILTIN, code::builtin::STRING, name));
-        fields.extend([Field::Attribute(name), Field::Attribute(*value)]);
-    }
-    Some(tables.intern_attribute(Entry::new(dialect::BUILTIN, code::builtin::DICTIONARY, fields)))
+    let items = attributes.iter().map(|(name, value)| (tables.intern_string(Cow::Owned(name.clone())), *value)).collect();
+    Some(tables.intern_dictionary(items))
 }
 
 /// The greatest number of a `distinct` attribute.

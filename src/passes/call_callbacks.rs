@@ -20,31 +20,29 @@ pub const PASS: Pass = Pass {
 
 fn run(program: &Program<'_, '_>, options: &Options) -> Result<Changes> {
     let (mut changes, mut has_dynamic) = (Changes::default(), false);
-    let found = program.functions()?;
-    let mut symbols: FxHashMap<&str, Vec<Op<'_>>> = FxHashMap::default();
-    for called in &options.functions {
-        let of_name = |symbol: &Vec<u8>| found.iter().copied().find(|function| symbol_name(*function) == Some(symbol));
-        let linked: Option<Vec<_>> = called.symbols.iter().map(of_name).collect();
-        symbols.insert(&called.name, linked.ok_or_else(|| Error::bug("a function that was linked is not there"))?);
-    }
-    let manual = Manual::of(program)?;
+    let by_symbol: FxHashMap<&[u8], Op<'_>> =
+        program.functions()?.into_iter().filter_map(|function| Some((symbol_name(function)?, function))).collect();
+    // Only functions for several devices must not be called there.
+    let is_sharded = options.functions.iter().any(|called| called.devices > 1);
+    let manual = is_sharded.then(|| Manual::of(program)).transpose()?;
     let mut calls: FxHashMap<&str, usize> = FxHashMap::default();
     for placeholder in placeholders(program)? {
         let Policy::Call(name) = fate(options, &placeholder.slot).policy else { continue };
         let refuse = |error: Error| error.context(format!("cannot call `{name}` for {}", placeholder.described(program)));
-        let called = options.functions.iter().find(|called| called.name == *name).zip(symbols.get(&name[..]));
-        let (called, linked) = called.ok_or_else(|| {
+        let called = options.functions.iter().find(|called| called.name == *name).ok_or_else(|| {
             refuse(Error::refused("no function was linked into the module").with_hint("`jaxprism split` links the functions that it calls"))
         })?;
         let number = calls.entry(name).or_default();
-        let function = if let [only] = linked[..] { Some(only) } else { linked.get(*number).copied() };
+        let symbol = if let [only] = &called.symbols[..] { Some(only) } else { called.symbols.get(*number) };
         *number += 1;
-        let function = function.ok_or_else(|| Error::bug("a function was linked for fewer calls than there are"))?;
-        if called.devices > 1 && manual.holds(placeholder.operation, &placeholder.function) {
+        let symbol = symbol.ok_or_else(|| Error::bug("a function was linked for fewer calls than there are"))?;
+        let function = by_symbol.get(&symbol[..]).ok_or_else(|| Error::bug("a function that was linked is not there"))?;
+        let is_in_shard = manual.as_ref().is_some_and(|manual| manual.holds(placeholder.operation, &placeholder.function));
+        if called.devices > 1 && is_in_shard {
             let error = Error::refused(format!("it runs once for every shard, and the function is for {} devices", called.devices));
             return Err(refuse(error.with_hint("export the function for one device, for the shapes that a shard has")));
         }
-        let values = call(program, &placeholder, called, function).map_err(refuse)?;
+        let values = call(program, &placeholder, called, *function).map_err(refuse)?;
         placeholder.replace(&values);
         changes.callbacks_called += 1;
         has_dynamic |= called.is_dynamic;

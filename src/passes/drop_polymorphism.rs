@@ -15,10 +15,11 @@ pub const PASS: Pass = Pass {
     run,
 };
 
-const ATTRIBUTE: &str = "jax.uses_shape_polymorphism";
+/// The attribute by which a module says that it takes a platform index or dimensions.
+pub(crate) const POLYMORPHISM: &str = "jax.uses_shape_polymorphism";
 
 /// Says that the module is polymorphic. Returns false if it does so already.
-pub(super) fn declare_polymorphism(program: &Program<'_, '_>) -> Result<bool> {
+pub(crate) fn declare_polymorphism(program: &Program<'_, '_>) -> Result<bool> {
     let is_new = !is_declared(program);
     if is_new {
         declare(program, true)?;
@@ -35,7 +36,7 @@ fn run(program: &Program<'_, '_>, _options: &Options) -> Result<Changes> {
 }
 
 fn is_declared(program: &Program<'_, '_>) -> bool {
-    program.module.attribute(ATTRIBUTE).is_some_and(|value| value.as_integer().is_some_and(|value| value != 0))
+    program.module.attribute(POLYMORPHISM).is_some_and(|value| value.as_integer().is_some_and(|value| value != 0))
 }
 
 fn declare(program: &Program<'_, '_>, is_polymorphic: bool) -> Result<()> {
@@ -43,7 +44,7 @@ fn declare(program: &Program<'_, '_>, is_polymorphic: bool) -> Result<()> {
     let boolean = session.add_type(Entry::new(dialect::BUILTIN, code::builtin::INTEGER_TYPE, [Field::Unsigned(1 << 2)]));
     let fields = [Field::Type(session.type_id(boolean)?), Field::Unsigned(u64::from(is_polymorphic))];
     let (_, value) = session.add_attribute(Entry::new(dialect::BUILTIN, code::builtin::INTEGER, fields));
-    program.module.set_attribute(ATTRIBUTE, value);
+    program.module.set_attribute(POLYMORPHISM, value);
     Ok(())
 }
 

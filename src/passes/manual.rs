@@ -2,6 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::placeholders::target;
 use crate::error::Result;
 use crate::ir::{Op, Program, callee_of, is_call, symbol_name};
 
@@ -47,9 +48,6 @@ fn is_inside(operation: Op<'_>) -> bool {
 
 /// Whether it is where GSPMD goes over to shards.
 fn is_gspmd(program: &Program<'_, '_>, operation: Op<'_>) -> bool {
-    if !operation.name().as_bytes().starts_with(b"vhlo.custom_call_v") {
-        return false;
-    }
-    let target = operation.attribute("call_target_name").and_then(|target| program.session.attribute_id(target).ok());
-    target.is_some_and(|id| program.session.tables().string(id) == Some(b"SPMDFullToShardShape"))
+    let is_custom_call = operation.name().as_bytes().starts_with(b"vhlo.custom_call_v");
+    is_custom_call && target(program, operation).as_deref() == Some(b"SPMDFullToShardShape")
 }

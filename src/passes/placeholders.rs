@@ -72,7 +72,8 @@ fn custom_calls<'s>(program: &Program<'s, '_>) -> Result<Vec<(String, Op<'s>)>> 
     Ok(found)
 }
 
-fn target(program: &Program<'_, '_>, operation: Op<'_>) -> Option<Vec<u8>> {
+/// What a custom call calls.
+pub fn target(program: &Program<'_, '_>, operation: Op<'_>) -> Option<Vec<u8>> {
     let id = program.session.attribute_id(operation.attribute("call_target_name")?).ok()?;
     program.session.tables().string(id).map(<[u8]>::to_vec)
 }

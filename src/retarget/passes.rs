@@ -4,7 +4,7 @@ use crate::bytecode::{Entry, Field, code, dialect};
 use crate::callbacks::counterpart;
 use crate::error::{Error, Result};
 use crate::ir::{Program, functions, verify};
-use crate::passes::{Changes, Options, Pass};
+use crate::passes::{Changes, Options, Pass, declare_polymorphism};
 
 /// Renames custom calls to their counterparts on the platform.
 pub static MAP_TARGETS: Pass = Pass {
@@ -56,13 +56,7 @@ fn add_platform_index(program: &Program<'_, '_>, _options: &Options) -> Result<C
     let name = session.attribute(session.add_vhlo_string(b"_platform_index"));
     let attributes = factory.dictionary(&[(factory.name(b"jax.global_constant"), name)]);
     functions::insert_argument(program, program.main()?, scalar, attributes)?;
-    let boolean = session.add_type(Entry::new(dialect::BUILTIN, code::builtin::INTEGER_TYPE, [Field::Unsigned(1 << 2)]));
-    let (_, yes) = session.add_attribute(Entry::new(
-        dialect::BUILTIN,
-        code::builtin::INTEGER,
-        [Field::Type(session.type_id(boolean)?), Field::Unsigned(1)],
-    ));
-    program.module.set_attribute("jax.uses_shape_polymorphism", yes);
+    declare_polymorphism(program)?;
     verify(program)?;
     Ok(Changes { attributes_set: 1, ..Changes::default() })
 }

@@ -20,12 +20,12 @@ const COLLECTIVES: [&str; 12] = [
     "all_to_all",
     "collective_broadcast",
     "collective_permute",
+    "collective_reduce",
     "cross-replica-sum",
     "partition_id",
     "recv",
     "reduce_scatter",
     "replica_id",
-    "collective_reduce",
     "send",
 ];
 
